@@ -1,0 +1,123 @@
+//! Identifiers. A task's id carries its first due time, so that what runs on a day lies together
+//! in every store; see [`TaskId::mint`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::time::Timestamp;
+
+/// Names one task for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(Uuid);
+
+/// Names one run of one worker process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(Uuid);
+
+/// The text is not a UUID.
+#[derive(Debug, thiserror::Error)]
+#[error("not a UUID, such as 01920000-0000-7000-8000-000000000000")]
+pub struct NotAnId;
+
+/// Bits of an id that count up within one minting process.
+const ORDINAL_BITS: u32 = 20;
+
+impl TaskId {
+    /// Makes a UUIDv7 whose time is the task's first due time.
+    ///
+    /// `ordinal` counts the ids of one process: its low 20 bits follow the time, so that tasks
+    /// submitted one after the other for the same millisecond also sort that way. The other 54
+    /// bits are random and keep processes apart.
+    pub fn mint(first_due: Timestamp, ordinal: u32, random: u64) -> Self {
+        let ordinal = u64::from(ordinal) & ((1 << ORDINAL_BITS) - 1);
+        let millis = u64::try_from(first_due.millis()).expect("instants start in 1970");
+        let high = (millis << 16) | 0x7000 | (ordinal >> 8);
+        let low = (0b10 << 62) | ((ordinal & 0xff) << 54) | (random & ((1 << 54) - 1));
+        Self(Uuid::from_u64_pair(high, low))
+    }
+
+    /// The first due time written into the id.
+    pub fn first_due(self) -> Timestamp {
+        let millis = self.0.as_u64_pair().0 >> 16;
+        Timestamp::from_millis(i64::try_from(millis).expect("48 bits fit"))
+    }
+}
+
+impl SessionId {
+    /// Makes a UUIDv7 from the time the session opened.
+    pub fn mint(now: Timestamp, random: u64) -> Self {
+        Self(TaskId::mint(now, 0, random).0)
+    }
+}
+
+macro_rules! uuid_id {
+    ($name:ident) => {
+        impl $name {
+            /// The id's sixteen bytes, as stores keep it.
+            pub fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+
+            /// The id with these bytes.
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                // Only the hyphenated form: one task has one spelling in URLs, logs and caches.
+                match Uuid::try_parse(text) {
+                    Ok(id) if text.len() == 36 => Ok(Self(id)),
+                    _ => Err(NotAnId),
+                }
+            }
+        }
+    };
+}
+
+uuid_id!(TaskId);
+uuid_id!(SessionId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_carries_its_due_time_and_is_a_version_7_uuid() {
+        let due = Timestamp::from_millis(1_900_000_000_123);
+        let id = TaskId::mint(due, 7, u64::MAX);
+        assert_eq!(id.first_due(), due);
+        assert_eq!(id.0.get_version_num(), 7);
+        assert_eq!(id.0.get_variant(), uuid::Variant::RFC4122);
+    }
+
+    #[test]
+    fn ids_of_one_millisecond_sort_in_the_order_they_were_minted() {
+        let due = Timestamp::from_millis(1_900_000_000_123);
+        let ids: Vec<_> = (0..5000).map(|n| TaskId::mint(due, n, u64::from(n) * 77)).collect();
+        assert!(ids.is_sorted());
+    }
+
+    #[test]
+    fn text_round_trips_and_other_spellings_are_refused() {
+        let id = TaskId::mint(Timestamp::from_millis(1), 2, 3);
+        assert_eq!(id.to_string().parse::<TaskId>().unwrap(), id);
+        for text in ["", "x", &id.to_string()[1..], &id.to_string().replace('-', "")] {
+            assert!(text.parse::<TaskId>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Leases: the right to commit one outcome, and what can be done with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::id::TaskId;
+use crate::limits::DEFAULT_TIMEOUT;
+use crate::name::Lane;
+use crate::task::Failure;
+use crate::time::Timestamp;
+
+/// Everything a worker needs to run one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Which task.
+    pub task: TaskId,
+    /// The fencing token of this grant.
+    pub epoch: u32,
+    /// Which run of the task.
+    pub run: u32,
+    /// Which attempt of the run; the first is 1.
+    pub attempt: u32,
+    /// How many failed attempts may be followed by another.
+    pub retries: u32,
+    /// Tenant, queue and type.
+    pub lane: Lane,
+    /// How long the handler may run, if the task says.
+    pub timeout: Option<Duration>,
+    /// When the grant was committed.
+    pub granted_at: Timestamp,
+    /// When the task was due.
+    pub run_at: Timestamp,
+    /// JSON text.
+    pub payload: Arc<str>,
+}
+
+impl Lease {
+    /// How long the handler may run.
+    pub fn time_limit(&self) -> Duration {
+        self.timeout.unwrap_or(DEFAULT_TIMEOUT)
+    }
+
+    /// The same for every execution of one run, so that a handler's effects can be made once.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.task, self.run)
+    }
+}
+
+/// What a worker says of one lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// Which task.
+    pub task: TaskId,
+    /// Under which grant.
+    pub epoch: u32,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// How an attempt went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It succeeded, perhaps with a result (JSON text).
+    Success {
+        /// What the handler returned.
+        result: Option<Arc<str>>,
+    },
+    /// It failed; another attempt may follow.
+    Retry {
+        /// Why.
+        error: Failure,
+        /// One random number, from which the store draws the wait.
+        entropy: u64,
+    },
+    /// It failed for good.
+    Fail {
+        /// Why.
+        error: Failure,
+    },
+    /// It was not tried; nothing is charged.
+    Release,
+}
+
+/// What became of one [`Finish`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finished {
+    /// Committed, now or by an earlier call.
+    Done,
+    /// The lease was taken back before; nothing changed.
+    LeaseLost,
+    /// There is no such task.
+    Unknown,
+}

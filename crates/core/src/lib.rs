@@ -1,0 +1,20 @@
+//! The domain of Duly: what a task is, how its state moves, what the limits are, and the ports
+//! through which the rest of the system reaches time, randomness, storage and work.
+//!
+//! Nothing here does I/O, reads a clock or draws a random number, so every rule can be tested by
+//! calling a function.
+
+#![warn(missing_docs)]
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod back_off;
+pub mod id;
+pub mod json;
+pub mod lease;
+pub mod limits;
+pub mod name;
+pub mod ports;
+pub mod state;
+pub mod submit;
+pub mod task;
+pub mod time;

@@ -1,0 +1,66 @@
+//! Every bound of the system in one place. A queue, batch, payload, page or wait without a limit
+//! is a fault waiting for load.
+
+use std::time::Duration;
+
+/// Characters of a type or queue name.
+pub const NAME_CHARS: usize = 100;
+/// Bytes of one task's payload as JSON text.
+pub const PAYLOAD_BYTES: usize = 1024 * 1024;
+/// Bytes of one task's result as JSON text; a larger one fails the attempt.
+pub const RESULT_BYTES: usize = 1024 * 1024;
+/// Nesting of a JSON value: deeper ones break the parsers of those who read them back.
+pub const JSON_DEPTH: usize = 64;
+/// Bytes of an error message kept for an attempt; the rest is cut.
+pub const ERROR_BYTES: usize = 4 * 1024;
+/// Labels on one task.
+pub const LABELS: usize = 32;
+/// Characters of a label's key or value.
+pub const LABEL_CHARS: usize = 200;
+/// Characters of an idempotency key.
+pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
+/// How long an idempotency key is remembered.
+pub const IDEMPOTENCY_KEY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The most retries a task may ask for.
+pub const RETRIES: u32 = 1000;
+/// Retries of a task that does not say.
+pub const DEFAULT_RETRIES: u32 = 3;
+/// The highest priority; it runs first.
+pub const PRIORITY: u8 = 9;
+/// Priority of a task that does not say.
+pub const DEFAULT_PRIORITY: u8 = 5;
+/// How much earlier one level of priority makes a task in the order of claims. An older task of
+/// a lower level therefore overtakes a newer one of a higher level in the end: nobody starves.
+pub const AGEING_PER_LEVEL: Duration = Duration::from_secs(60);
+/// How far ahead a task may be scheduled.
+pub const RUN_AHEAD: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+/// The longest a handler may be allowed to run.
+pub const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a handler may run when its task does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Lost leases after which a task is failed: it probably kills its worker.
+pub const LOSSES: u32 = 10;
+/// Items in one `POST /tasks/batch`.
+pub const BATCH_ITEMS: usize = 10_000;
+/// Bytes of one `POST /tasks/batch`.
+pub const BATCH_BYTES: usize = 32 * 1024 * 1024;
+/// Bytes of any other request body: a payload and the fields around it.
+pub const BODY_BYTES: usize = PAYLOAD_BYTES + 64 * 1024;
+/// Tasks in one call of the store.
+pub const STORE_BATCH: usize = 1_000;
+/// Bytes of payload in one call of the store, so that one commit stays short.
+pub const STORE_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Submissions that may wait for the store before callers are told to come back.
+pub const SUBMIT_QUEUE: usize = 16_384;
+/// Distinct (tenant, queue, type): bounded, since every node keeps them all in memory.
+pub const LANES: usize = 100_000;
+/// Tasks on one page of a list when the caller does not say.
+pub const DEFAULT_PAGE: u32 = 50;
+/// The most tasks on one page of a list.
+pub const PAGE: u32 = 200;
+/// The longest a caller may wait for an outcome in one request.
+pub const WAIT: Duration = Duration::from_secs(60);
+/// Handlers that run at once in one worker, at the most.
+pub const CONCURRENCY: usize = 10_000;
+/// Leases a worker holds beyond those it runs, at the most.
+pub const PREFETCH: usize = 1_000;

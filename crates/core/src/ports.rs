@@ -1,0 +1,6 @@
+//! What the domain needs from outside, as traits.
+
+pub mod clock;
+pub mod random;
+pub mod store;
+pub mod work_source;

@@ -1,0 +1,208 @@
+//! The truth store: small traits by consumer, and [`Store`], their sum.
+//!
+//! Rules for every implementation:
+//! - A call is atomic: after `Ok` everything it says is durable; after an error nothing is known
+//!   to have happened, and repeating the call is safe (same task ids, same claim sequence).
+//! - A stale or unknown item never fails its batch.
+//! - Every write to a leased task is conditional, inside the statement, on task, epoch, session
+//!   and the state RUNNING.
+//! - Time is the store's own.
+
+use async_trait::async_trait;
+
+use crate::id::{SessionId, TaskId};
+use crate::lease::{Finish, Finished, Lease};
+use crate::name::{QueueName, TenantName, TypeName};
+use crate::task::{NewTask, Task};
+use crate::time::Timestamp;
+
+/// What the caller can do about a store that did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Try again later; the reason is for people.
+    #[error("the store is unavailable: {reason}")]
+    Unavailable {
+        /// What is wrong and what to do, for the operator.
+        reason: String,
+    },
+    /// The call exceeds a limit and never succeeds as it is.
+    #[error("{what} exceeds the limit of {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// How large it may be.
+        limit: usize,
+    },
+    /// Stored data cannot be read.
+    #[error("stored data is damaged: {table}.{column} of {id}")]
+    Corrupt {
+        /// Where.
+        table: &'static str,
+        /// Where.
+        column: &'static str,
+        /// In which row.
+        id: String,
+    },
+    /// Anything else, which is a bug or a broken installation.
+    #[error("the {name} store failed")]
+    Backend {
+        /// Which store.
+        name: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Whether the same call may succeed later.
+    pub const fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+}
+
+/// What a call of the store returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A batch of tasks to store; at most [`crate::limits::STORE_BATCH`].
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// The tasks.
+    pub tasks: Vec<NewTask>,
+    /// Free places of a worker beside this node, if there are any.
+    pub offer: Option<Claim>,
+}
+
+/// What became of one submitted task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// Stored, now or by an earlier call with the same id.
+    Stored,
+    /// Stored and granted in the same commit, under the offer's session, with this epoch.
+    HandedOff {
+        /// The fencing token.
+        epoch: u32,
+        /// When the grant was committed.
+        granted_at: Timestamp,
+    },
+    /// The idempotency key was used before with the same body, for this task.
+    Replayed {
+        /// The task of the first submit.
+        id: TaskId,
+    },
+    /// The idempotency key was used before with another body.
+    KeyReused,
+    /// The task would open one lane too many; see [`crate::limits::LANES`].
+    LaneLimit,
+}
+
+/// Submitting and reading tasks.
+#[async_trait]
+pub trait Tasks {
+    /// Stores tasks, one answer per task in order. A task that is due, served by the offer's
+    /// session and alone in its lane (nothing else due there) is granted at once, as long as the
+    /// offer lasts; the others wait in the due index.
+    async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>>;
+
+    /// One task. Another tenant's task is absent.
+    async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>>;
+
+    /// One page of a tenant's tasks, newest first due time first.
+    async fn list(&self, page: ListTasks) -> Result<Vec<Task>>;
+}
+
+/// Which page of a tenant's tasks.
+#[derive(Clone, Debug)]
+pub struct ListTasks {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Only tasks whose id is below this one.
+    pub before: Option<TaskId>,
+    /// How many.
+    pub limit: u32,
+}
+
+/// A worker process that wants leases.
+#[derive(Clone, Debug)]
+pub struct OpenSession {
+    /// Minted by the caller.
+    pub id: SessionId,
+    /// What the process calls itself.
+    pub name: String,
+    /// The types it has handlers for.
+    pub types: Vec<TypeName>,
+    /// The queues it serves; all of them when empty.
+    pub queues: Vec<QueueName>,
+}
+
+/// Worker sessions. A session lives as long as the process that opened it.
+#[async_trait]
+pub trait Sessions {
+    /// Makes a session known; only then can it claim.
+    async fn open_session(&self, session: OpenSession) -> Result<()>;
+
+    /// Ends a session: what it still holds goes back to the queue, uncharged. Ending it twice is
+    /// the same as once.
+    async fn end_session(&self, session: SessionId) -> Result<()>;
+}
+
+/// A request for leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Who asks.
+    pub session: SessionId,
+    /// Counts the session's claims from 1. Asking again with the same number returns what the
+    /// first call granted, except for what has ended since.
+    pub sequence: u64,
+    /// How many at most.
+    pub max: usize,
+}
+
+/// Outcomes to commit and leases to get, in one commit.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Whose leases and whose claim.
+    pub session: SessionId,
+    /// Outcomes; committed before the claim looks for work.
+    pub finishes: Vec<Finish>,
+    /// The claim, with the session of this exchange.
+    pub claim: Option<Claim>,
+}
+
+/// The answer to an [`Exchange`].
+#[derive(Clone, Debug)]
+pub struct Exchanged {
+    /// One answer per finish, in order.
+    pub finished: Vec<Finished>,
+    /// The leases granted, in the order in which they should start.
+    pub leases: Vec<Lease>,
+    /// When the session's lanes have something due next (perhaps already), as far as is known.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Granting and finishing leases.
+#[async_trait]
+pub trait Leases {
+    /// Commits the outcomes and grants due tasks of the session's lanes, ordered by run time
+    /// minus priority × ageing, then by id. A session that is not open gets nothing.
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged>;
+}
+
+/// The store's own state.
+#[async_trait]
+pub trait Pulse {
+    /// The store's clock, by which due times are judged.
+    async fn now(&self) -> Result<Timestamp>;
+
+    /// Whether the store takes writes now. While it does not, this tries a real one, so that the
+    /// answer heals as soon as the cause is gone.
+    async fn check(&self) -> Result<()>;
+
+    /// Waits for a hint that a waiting task was stored or put back, and returns the earliest due
+    /// time of those hinted at since the last call. Hints may be lost: polling alone is correct.
+    async fn hint(&self) -> Timestamp;
+}
+
+/// A truth store.
+pub trait Store: Tasks + Sessions + Leases + Pulse + Send + Sync {}
+
+impl<T: Tasks + Sessions + Leases + Pulse + Send + Sync> Store for T {}

@@ -1,0 +1,24 @@
+//! Where a worker gets its leases from.
+
+use async_trait::async_trait;
+
+use crate::lease::{Finish, Finished, Lease};
+
+/// The source has shut down: there will be no more work, and nothing more can be committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the source of work is closed")]
+pub struct Closed;
+
+/// A worker's view of the system, in process or over the network.
+#[async_trait]
+pub trait WorkSource: Send + Sync {
+    /// Waits for work and returns between one and `max` leases. While the call waits, the worker
+    /// is known to have `max` free places, and a task may be handed to it as it is submitted.
+    ///
+    /// Dropping the call is safe: leases it would have returned are given back.
+    async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed>;
+
+    /// Commits outcomes; returns one answer per item, in order, once they are durable. Waits
+    /// while the store is away: an outcome is given up only when the source closes.
+    async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed>;
+}

@@ -1,0 +1,279 @@
+//! From what a client asks for to a task that can be stored: every field is checked here, for
+//! REST and for embedded callers alike.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::json;
+use crate::limits::{
+    DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, LABEL_CHARS, LABELS, PAYLOAD_BYTES,
+    PRIORITY, RETRIES, RUN_AHEAD, TIMEOUT,
+};
+use crate::name::{QueueName, TypeName};
+use crate::task::Priority;
+use crate::time::Timestamp;
+
+/// The fields of a submit, each of the right JSON type and otherwise unchecked.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// `type`
+    pub task_type: Option<String>,
+    /// `payload`, as JSON text
+    pub payload: Option<String>,
+    /// `queue`
+    pub queue: Option<String>,
+    /// `priority`
+    pub priority: Option<f64>,
+    /// `delaySeconds`
+    pub delay_seconds: Option<f64>,
+    /// `runAt`
+    pub run_at: Option<String>,
+    /// `retries`
+    pub retries: Option<f64>,
+    /// `timeoutSeconds`
+    pub timeout_seconds: Option<f64>,
+    /// `labels`
+    pub labels: BTreeMap<String, String>,
+    /// `idempotencyKey`, or the header
+    pub idempotency_key: Option<String>,
+}
+
+/// One thing that is wrong with a submit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// JSON pointer to the field.
+    pub pointer: String,
+    /// Stable reason.
+    pub code: &'static str,
+    /// For people.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of the top-level field `name`.
+    pub fn of(name: &str, code: &'static str, detail: impl Into<String>) -> Self {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        Self { pointer: format!("/{name}"), code, detail: detail.into() }
+    }
+}
+
+/// When a task may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// This long after the store takes it.
+    After(Duration),
+    /// At this instant; one in the past means now.
+    At(Timestamp),
+}
+
+impl Start {
+    /// The instant, given the store's time.
+    pub fn resolve(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::After(delay) => now.plus(delay),
+            Self::At(instant) => instant.max(now),
+        }
+    }
+}
+
+/// A submit whose every field holds; what is still missing comes from the store's clock.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Names the handler.
+    pub task_type: TypeName,
+    /// Where it waits.
+    pub queue: QueueName,
+    /// Its level.
+    pub priority: Priority,
+    /// When it may start.
+    pub start: Start,
+    /// How many failed attempts may be followed by another.
+    pub retries: u32,
+    /// How long its handler may run.
+    pub timeout: Option<Duration>,
+    /// Searchable marks.
+    pub labels: BTreeMap<String, String>,
+    /// JSON text.
+    pub payload: Arc<str>,
+    /// Makes a repeated submit answer with the first one's task.
+    pub idempotency_key: Option<String>,
+}
+
+impl Draft {
+    /// Checks every field and reports all that is wrong at once.
+    pub fn check(self) -> Result<Spec, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let task_type = self.check_type(&mut errors);
+        let queue = self.check_queue(&mut errors);
+        let priority = whole("priority", self.priority, PRIORITY.into(), &mut errors);
+        let retries = whole("retries", self.retries, RETRIES, &mut errors);
+        let start = self.check_start(&mut errors);
+        let timeout = seconds("timeoutSeconds", self.timeout_seconds, TIMEOUT, &mut errors);
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            errors.push(FieldError::of("timeoutSeconds", "OUT_OF_RANGE", "must be above 0"));
+        }
+        self.check_payload(&mut errors);
+        self.check_labels(&mut errors);
+        self.check_key(&mut errors);
+        let (Some(task_type), Some(queue), true) = (task_type, queue, errors.is_empty()) else {
+            return Err(errors);
+        };
+        let level = priority.map_or(DEFAULT_PRIORITY, |level| {
+            u8::try_from(level).expect("checked against the highest level")
+        });
+        Ok(Spec {
+            task_type,
+            queue,
+            priority: Priority::new(level).expect("checked against the highest level"),
+            start,
+            retries: retries.unwrap_or(DEFAULT_RETRIES),
+            timeout,
+            labels: self.labels,
+            payload: self.payload.map_or_else(|| Arc::from("null"), Arc::from),
+            idempotency_key: self.idempotency_key,
+        })
+    }
+
+    fn check_type(&self, errors: &mut Vec<FieldError>) -> Option<TypeName> {
+        let Some(text) = &self.task_type else {
+            errors.push(FieldError::of("type", "REQUIRED", "is required"));
+            return None;
+        };
+        let name = TypeName::new(text);
+        name.map_err(|bad| errors.push(FieldError::of("type", "INVALID_NAME", bad.to_string())))
+            .ok()
+    }
+
+    fn check_queue(&self, errors: &mut Vec<FieldError>) -> Option<QueueName> {
+        let Some(text) = &self.queue else { return Some(QueueName::default_queue()) };
+        let name = QueueName::new(text);
+        name.map_err(|bad| errors.push(FieldError::of("queue", "INVALID_NAME", bad.to_string())))
+            .ok()
+    }
+
+    fn check_start(&self, errors: &mut Vec<FieldError>) -> Start {
+        let delay = seconds("delaySeconds", self.delay_seconds, RUN_AHEAD, errors);
+        let Some(text) = &self.run_at else { return Start::After(delay.unwrap_or_default()) };
+        if self.delay_seconds.is_some() {
+            let detail = "give delaySeconds or runAt, not both";
+            errors.push(FieldError::of("runAt", "CONFLICTING_FIELDS", detail));
+        }
+        match Timestamp::parse(text) {
+            Ok(instant) => Start::At(instant),
+            Err(bad) => {
+                errors.push(FieldError::of("runAt", "INVALID_TIME", bad.to_string()));
+                Start::After(Duration::ZERO)
+            }
+        }
+    }
+
+    fn check_payload(&self, errors: &mut Vec<FieldError>) {
+        let Some(text) = &self.payload else { return };
+        if text.len() > PAYLOAD_BYTES {
+            let detail = format!("is {} bytes; the limit is {PAYLOAD_BYTES}", text.len());
+            errors.push(FieldError::of("payload", PAYLOAD_TOO_LARGE, detail));
+        } else if let Err(bad) = json::check(text) {
+            let code = match bad {
+                json::BadJson::TooDeep => "TOO_DEEP",
+                json::BadJson::Nul => "NUL_CHARACTER",
+            };
+            errors.push(FieldError::of("payload", code, bad.to_string()));
+        }
+    }
+
+    fn check_labels(&self, errors: &mut Vec<FieldError>) {
+        if self.labels.len() > LABELS {
+            let detail = format!("holds {} labels; the limit is {LABELS}", self.labels.len());
+            errors.push(FieldError::of("labels", "TOO_MANY", detail));
+            return;
+        }
+        for (key, value) in &self.labels {
+            let fits = |text: &str| text.chars().count() <= LABEL_CHARS;
+            let plain = |text: &str| !text.chars().any(char::is_control);
+            if key.is_empty() || !fits(key) || !fits(value) || !plain(key) || !plain(value) {
+                let detail = format!(
+                    "keys and values are at most {LABEL_CHARS} characters, keys at least one, \
+                     and no control characters"
+                );
+                errors.push(FieldError::of("labels", "INVALID_LABEL", detail));
+                return;
+            }
+        }
+    }
+
+    fn check_key(&self, errors: &mut Vec<FieldError>) {
+        let Some(key) = &self.idempotency_key else { return };
+        let length = key.chars().count();
+        let fits = (1..=IDEMPOTENCY_KEY_CHARS).contains(&length);
+        if !fits || key.chars().any(char::is_control) {
+            let detail =
+                format!("is 1 to {IDEMPOTENCY_KEY_CHARS} characters without control characters");
+            errors.push(FieldError::of("idempotencyKey", "INVALID_KEY", detail));
+        }
+    }
+}
+
+/// The code of a payload over the limit, which answers 413 and not 422.
+pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
+
+impl Spec {
+    /// Whether the task is asked for later than the system looks ahead.
+    pub fn is_too_far(&self, now: Timestamp) -> bool {
+        self.start.resolve(now) > now.plus(RUN_AHEAD)
+    }
+
+    /// Hash of what was asked for, to tell a repeated submit from a reused key.
+    pub fn body_hash(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        json::hash_bytes(self.task_type.as_str().as_bytes(), &mut hasher);
+        json::hash_bytes(self.queue.as_str().as_bytes(), &mut hasher);
+        hasher.update([self.priority.level()]);
+        match self.start {
+            Start::After(delay) => json::hash_bytes(&delay.as_millis().to_be_bytes(), &mut hasher),
+            Start::At(instant) => json::hash_bytes(&instant.millis().to_be_bytes(), &mut hasher),
+        }
+        hasher.update(self.retries.to_be_bytes());
+        hasher.update(self.timeout.map_or(0, |timeout| timeout.as_millis()).to_be_bytes());
+        hasher.update((self.labels.len() as u64).to_be_bytes());
+        for (key, value) in &self.labels {
+            json::hash_bytes(key.as_bytes(), &mut hasher);
+            json::hash_bytes(value.as_bytes(), &mut hasher);
+        }
+        json::hash(&self.payload, &mut hasher);
+        hasher.finalize().into()
+    }
+}
+
+fn whole(name: &str, value: Option<f64>, max: u32, errors: &mut Vec<FieldError>) -> Option<u32> {
+    let value = value?;
+    if value.fract() != 0.0 || !(0.0..=f64::from(max)).contains(&value) {
+        let detail = format!("must be a whole number from 0 to {max}");
+        errors.push(FieldError::of(name, "OUT_OF_RANGE", detail));
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    Some(value as u32)
+}
+
+fn seconds(
+    name: &str,
+    value: Option<f64>,
+    max: Duration,
+    errors: &mut Vec<FieldError>,
+) -> Option<Duration> {
+    let value = value?;
+    if !(0.0..=max.as_secs_f64()).contains(&value) {
+        let detail = format!("must be a number of seconds from 0 to {}", max.as_secs());
+        errors.push(FieldError::of(name, "OUT_OF_RANGE", detail));
+        return None;
+    }
+    // Rounded up: nothing starts before the time that was asked for.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    Some(Duration::from_millis((value * 1000.0 - 1e-6).ceil().max(0.0) as u64))
+}
+
+#[cfg(test)]
+mod tests;

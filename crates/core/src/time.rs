@@ -1,0 +1,111 @@
+//! Instants as whole milliseconds since 1970 UTC, the resolution of ids and due times.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+/// An instant by the store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// The text is not an instant that can be stored.
+#[derive(Debug, thiserror::Error)]
+#[error("not an RFC 3339 instant between 1970 and 9999, such as 2030-01-31T08:00:00Z")]
+pub struct NotAnInstant;
+
+/// The last millisecond of the year 9999, the end of RFC 3339.
+const END: i64 = 253_402_300_799_999;
+
+impl Timestamp {
+    /// The instant this many milliseconds after 1970.
+    ///
+    /// # Panics
+    /// When the instant lies outside 1970 ..= 9999; callers check what comes from outside.
+    pub fn from_millis(millis: i64) -> Self {
+        assert!((0..=END).contains(&millis), "instant {millis} lies outside 1970 ..= 9999");
+        Self(millis)
+    }
+
+    /// Milliseconds since 1970.
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// This instant moved forward, at most to the end of 9999.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(by).min(END))
+    }
+
+    /// How far this instant lies after `earlier`; zero if it does not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+
+    /// Reads an RFC 3339 instant; digits beyond the millisecond are rounded up, since a task must
+    /// never start before the time that was asked for.
+    pub fn parse(text: &str) -> Result<Self, NotAnInstant> {
+        let instant: jiff::Timestamp = text.parse().map_err(|_| NotAnInstant)?;
+        let millis = instant.as_millisecond();
+        let rounded = millis + i64::from(instant.subsec_nanosecond() % 1_000_000 > 0);
+        (0..=END).contains(&rounded).then_some(Self(rounded)).ok_or(NotAnInstant)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instant = jiff::Timestamp::from_millisecond(self.0)
+            .expect("the constructor keeps instants within 1970 ..= 9999");
+        write!(f, "{instant:.3}")
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_survives_its_text() {
+        let instant = Timestamp::from_millis(1_900_000_000_123);
+        assert_eq!(instant.to_string(), "2030-03-17T17:46:40.123Z");
+        assert_eq!(Timestamp::parse(&instant.to_string()).unwrap(), instant);
+    }
+
+    #[test]
+    fn a_fraction_of_a_millisecond_rounds_up() {
+        let instant = Timestamp::parse("2030-01-01T00:00:00.0000001Z").unwrap();
+        assert_eq!(instant, Timestamp::parse("2030-01-01T00:00:00.001Z").unwrap());
+    }
+
+    #[test]
+    fn zones_are_understood_and_nonsense_is_refused() {
+        let zoned = Timestamp::parse("2030-01-01T01:00:00+01:00").unwrap();
+        assert_eq!(zoned, Timestamp::parse("2030-01-01T00:00:00Z").unwrap());
+        for text in
+            ["", "tomorrow", "2030-01-01", "1969-12-31T23:59:59Z", "-000001-01-01T00:00:00Z"]
+        {
+            assert!(Timestamp::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn moving_past_the_end_stops_there() {
+        let far = Timestamp::from_millis(END).plus(Duration::from_secs(u64::MAX / 1000));
+        assert_eq!(far.millis(), END);
+    }
+}

@@ -1,0 +1,3 @@
+//! What callers can ask for, one file per verb.
+
+pub mod submit;
