@@ -1,0 +1,125 @@
+//! The suite that every store passes. A case is a small async function over a [`Harness`]; the
+//! macro [`conformance!`](crate::conformance!) turns each into a test named after its store, such
+//! as `sqlite::claim::two_claimers_never_share_a_task`. A bug in one store is fixed by a case that
+//! all of them run.
+
+pub mod claim;
+pub mod concurrency;
+pub mod finish;
+pub mod hand_off;
+mod harness;
+pub mod idempotency;
+pub mod query;
+pub mod restart;
+pub mod session;
+pub mod submit;
+
+pub use harness::{Backend, Harness};
+
+/// Expands every case to a test in a module named after the store. `$backend` is an expression
+/// that makes a fresh [`Backend`].
+#[macro_export]
+macro_rules! conformance {
+    ($store:ident, $backend:expr) => {
+        mod $store {
+            use super::*;
+
+            $crate::conformance_area!($backend, submit:
+                a_stored_task_reads_back_as_it_was,
+                a_repeated_id_changes_nothing,
+                a_batch_over_the_limit_is_refused_whole,
+                lanes_are_bounded,
+            );
+            $crate::conformance_area!($backend, hand_off:
+                a_due_task_goes_to_a_free_place,
+                it_stops_when_the_places_are_taken,
+                nobody_in_the_lane_is_overtaken,
+                a_task_of_the_future_waits,
+                a_type_the_session_does_not_serve_waits,
+                a_repeated_submit_answers_as_the_first,
+                a_used_offer_grants_nothing_more,
+            );
+            $crate::conformance_area!($backend, idempotency:
+                the_same_key_and_body_give_the_first_task,
+                the_same_key_with_another_body_is_refused,
+                tenants_do_not_share_keys,
+                a_key_is_forgotten_after_a_day,
+                one_key_twice_in_a_batch_gives_one_task,
+            );
+            $crate::conformance_area!($backend, claim:
+                nothing_is_granted_before_its_time,
+                next_due_tells_when_to_come_back,
+                older_tasks_come_first,
+                priority_is_worth_a_minute_a_level,
+                lanes_are_merged_in_order,
+                a_session_gets_only_what_it_serves,
+                a_new_lane_reaches_an_open_session,
+                a_claim_takes_no_more_than_it_asked_for,
+                two_claimers_never_share_a_task,
+                a_repeated_claim_returns_the_same_leases,
+                a_late_echo_of_a_claim_gets_nothing_new,
+                an_empty_claim_may_be_repeated_until_there_is_work,
+                an_unknown_session_gets_nothing,
+                a_batch_over_the_limit_is_refused,
+            );
+            $crate::conformance_area!($backend, finish:
+                success_keeps_the_result,
+                a_failed_attempt_waits_for_its_back_off,
+                the_last_failed_attempt_ends_the_task,
+                fail_ends_the_task_at_once,
+                a_release_charges_nothing,
+                every_grant_raises_the_epoch,
+                a_stale_holder_is_refused_while_its_successor_runs,
+                a_repeated_finish_answers_as_the_first,
+                another_outcome_after_the_end_is_refused,
+                the_lease_of_another_session_cannot_be_finished,
+                an_unknown_task_does_not_fail_its_batch,
+                a_finish_and_the_next_claim_are_one_call,
+            );
+            $crate::conformance_area!($backend, session:
+                ending_it_puts_its_leases_back_uncharged,
+                ending_it_twice_is_the_same_as_once,
+                an_ended_session_cannot_finish,
+                its_name_shows_on_its_tasks,
+            );
+            $crate::conformance_area!($backend, restart:
+                nothing_acknowledged_is_lost,
+                leases_come_back_and_count_a_loss,
+                the_epoch_goes_on,
+                a_holder_from_before_is_refused,
+                a_task_that_dies_with_its_workers_ends,
+                waiting_tasks_keep_their_time,
+                keys_are_remembered,
+            );
+            $crate::conformance_area!($backend, query:
+                pages_show_every_task_once_newest_first,
+                the_task_of_another_tenant_is_absent,
+                a_hint_names_the_earliest_due_time,
+                the_store_is_healthy,
+            );
+            $crate::conformance_area!($backend, concurrency:
+                many_claimers_run_every_task_once,
+                one_key_from_many_callers_stores_one_task,
+                a_dropped_call_leaves_nothing_behind,
+            );
+        }
+    };
+}
+
+/// One area of the suite; see [`conformance!`](crate::conformance!).
+#[macro_export]
+macro_rules! conformance_area {
+    ($backend:expr, $area:ident: $($case:ident),* $(,)?) => {
+        mod $area {
+            use super::*;
+
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let harness = $crate::conformance::Harness::new(Box::new($backend));
+                    $crate::conformance::$area::$case(harness).await;
+                }
+            )*
+        }
+    };
+}

@@ -1,0 +1,188 @@
+//! What the cases share: a store, its clock, and short ways to say what they do with them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::{Claim, Exchange, Exchanged, OpenSession, Store, Submit, Submitted};
+use duly_core::task::{Failure, NewTask, Priority, Task};
+use duly_core::time::Timestamp;
+
+use crate::clock::ManualClock;
+
+/// What a store brings to the suite: an empty instance on a clock that can be moved.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// The store.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// The clock the store goes by.
+    fn clock(&self) -> &ManualClock;
+
+    /// Ends the process that has the store open, without warning, and opens it again.
+    async fn crash(&mut self);
+}
+
+/// A backend and counters for ids.
+pub struct Harness {
+    backend: Box<dyn Backend>,
+    ordinal: AtomicU32,
+    sequence: AtomicU64,
+}
+
+/// Where the clocks of the suite start.
+const START: i64 = 1_900_000_000_000;
+
+impl Harness {
+    /// Around a fresh backend.
+    pub fn new(backend: Box<dyn Backend>) -> Self {
+        Self { backend, ordinal: AtomicU32::new(0), sequence: AtomicU64::new(0) }
+    }
+
+    /// A clock for a backend.
+    pub fn clock() -> ManualClock {
+        ManualClock::new(Timestamp::from_millis(START))
+    }
+
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        self.backend.store()
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.backend.clock().now()
+    }
+
+    pub(super) fn advance(&self, by: Duration) {
+        self.backend.clock().advance(by);
+    }
+
+    pub(super) async fn crash(&mut self) {
+        self.backend.crash().await;
+    }
+
+    /// A task of this type that is due now.
+    pub(super) fn task(&self, task_type: &str) -> NewTask {
+        let lane = Lane {
+            tenant: TenantName::default_tenant(),
+            queue: QueueName::default_queue(),
+            task_type: TypeName::new(task_type).unwrap(),
+        };
+        let ordinal = self.ordinal.fetch_add(1, Ordering::Relaxed);
+        NewTask {
+            id: TaskId::mint(self.now(), ordinal, 7),
+            lane,
+            priority: Priority::new(5).unwrap(),
+            run_at: self.now(),
+            created_at: self.now(),
+            retries: 3,
+            timeout: None,
+            labels: std::collections::BTreeMap::new(),
+            payload: Arc::from("{}"),
+            idempotency: None,
+        }
+    }
+
+    /// The same, due later.
+    pub(super) fn task_in(&self, task_type: &str, delay: Duration) -> NewTask {
+        NewTask { run_at: self.now().plus(delay), ..self.task(task_type) }
+    }
+
+    /// The same, with another priority.
+    pub(super) fn task_at(&self, task_type: &str, priority: u8) -> NewTask {
+        NewTask { priority: Priority::new(priority).unwrap(), ..self.task(task_type) }
+    }
+
+    pub(super) async fn submit(&self, tasks: &[NewTask]) -> Vec<Submitted> {
+        let batch = Submit { tasks: tasks.to_vec(), offer: None };
+        self.store().submit(batch).await.unwrap()
+    }
+
+    /// Stores one task that waits.
+    pub(super) async fn submit_one(&self, task: NewTask) -> TaskId {
+        assert_eq!(self.submit(std::slice::from_ref(&task)).await, [Submitted::Stored]);
+        task.id
+    }
+
+    pub(super) async fn get(&self, id: TaskId) -> Task {
+        let task = self.store().get(&TenantName::default_tenant(), id).await.unwrap();
+        task.expect("the task is stored")
+    }
+
+    /// Opens a session that serves these types in all queues.
+    pub(super) async fn session(&self, types: &[&str]) -> SessionId {
+        self.session_in(types, &[]).await
+    }
+
+    /// Opens a session that serves these types in these queues.
+    pub(super) async fn session_in(&self, types: &[&str], queues: &[&str]) -> SessionId {
+        let ordinal = self.ordinal.fetch_add(1, Ordering::Relaxed);
+        let id = SessionId::mint(self.now(), ordinal.into());
+        let session = OpenSession {
+            id,
+            name: format!("worker-{ordinal}"),
+            types: types.iter().map(|name| TypeName::new(name).unwrap()).collect(),
+            queues: queues.iter().map(|name| QueueName::new(name).unwrap()).collect(),
+        };
+        self.store().open_session(session).await.unwrap();
+        id
+    }
+
+    /// A claim with the next sequence.
+    pub(super) fn next_claim(&self, session: SessionId, max: usize) -> Claim {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
+        Claim { session, sequence, max }
+    }
+
+    pub(super) async fn ask(&self, claim: Claim) -> Exchanged {
+        let exchange = Exchange { session: claim.session, finishes: vec![], claim: Some(claim) };
+        self.store().exchange(exchange).await.unwrap()
+    }
+
+    pub(super) async fn claim(&self, session: SessionId, max: usize) -> Vec<Lease> {
+        self.ask(self.next_claim(session, max)).await.leases
+    }
+
+    /// Claims the only lease there is.
+    pub(super) async fn claim_one(&self, session: SessionId) -> Lease {
+        let mut leases = self.claim(session, 10).await;
+        assert_eq!(leases.len(), 1, "exactly one task is due");
+        leases.remove(0)
+    }
+
+    pub(super) async fn finish(&self, session: SessionId, finishes: Vec<Finish>) -> Vec<Finished> {
+        let exchange = Exchange { session, finishes, claim: None };
+        self.store().exchange(exchange).await.unwrap().finished
+    }
+
+    pub(super) async fn finish_one(
+        &self,
+        session: SessionId,
+        lease: &Lease,
+        outcome: Outcome,
+    ) -> Finished {
+        let finish = Finish { task: lease.task, epoch: lease.epoch, outcome };
+        self.finish(session, vec![finish]).await[0]
+    }
+}
+
+pub(super) fn success() -> Outcome {
+    Outcome::Success { result: Some(Arc::from(r#"{"ok":true}"#)) }
+}
+
+/// A failed attempt whose back-off is as long as the policy allows.
+pub(super) fn retry() -> Outcome {
+    Outcome::Retry { error: Failure::new("BROKEN", "it broke"), entropy: u64::MAX }
+}
+
+pub(super) fn fail() -> Outcome {
+    Outcome::Fail { error: Failure::new("HOPELESS", "it never works") }
+}
+
+pub(super) fn ids(leases: &[Lease]) -> Vec<TaskId> {
+    leases.iter().map(|lease| lease.task).collect()
+}

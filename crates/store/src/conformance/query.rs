@@ -1,0 +1,55 @@
+//! Reading, and the store's own state.
+
+use std::time::Duration;
+
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::ListTasks;
+
+use super::Harness;
+
+pub async fn pages_show_every_task_once_newest_first(harness: Harness) {
+    let mut stored = Vec::new();
+    for second in 0..25 {
+        let due = Duration::from_secs(second * 7 % 25);
+        let id = TaskId::mint(harness.now().plus(due), 0, second);
+        let task = duly_core::task::NewTask { id, ..harness.task_in("email", due) };
+        stored.push(harness.submit_one(task).await);
+    }
+    let mut foreign = harness.task("email");
+    foreign.lane.tenant = TenantName::new("other").unwrap();
+    harness.submit_one(foreign).await;
+    let (mut listed, mut before) = (Vec::new(), None);
+    loop {
+        let page = ListTasks { tenant: TenantName::default_tenant(), before, limit: 10 };
+        let tasks = harness.store().list(page).await.unwrap();
+        before = tasks.last().map(|task| task.id);
+        if tasks.is_empty() {
+            break;
+        }
+        listed.extend(tasks.into_iter().map(|task| task.id));
+    }
+    stored.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(listed, stored);
+}
+
+pub async fn the_task_of_another_tenant_is_absent(harness: Harness) {
+    let id = harness.submit_one(harness.task("email")).await;
+    let other = TenantName::new("other").unwrap();
+    assert_eq!(harness.store().get(&other, id).await.unwrap(), None);
+    let missing = TaskId::mint(harness.now(), 77, 77);
+    let tenant = TenantName::default_tenant();
+    assert_eq!(harness.store().get(&tenant, missing).await.unwrap(), None);
+}
+
+pub async fn a_hint_names_the_earliest_due_time(harness: Harness) {
+    let soon = harness.task_in("email", Duration::from_secs(1));
+    let later = harness.task_in("email", Duration::from_secs(2));
+    harness.submit(&[later, soon.clone()]).await;
+    assert_eq!(harness.store().hint().await, soon.run_at);
+}
+
+pub async fn the_store_is_healthy(harness: Harness) {
+    harness.store().check().await.unwrap();
+    assert_eq!(harness.store().now().await.unwrap(), harness.now());
+}

@@ -1,0 +1,99 @@
+//! The process dies and another one opens the store.
+
+use std::time::Duration;
+
+use duly_core::lease::Finished;
+use duly_core::limits::LOSSES;
+use duly_core::ports::store::Submitted;
+use duly_core::state::Status;
+
+use super::Harness;
+use super::harness::{ids, success};
+use super::idempotency::keyed;
+
+pub async fn nothing_acknowledged_is_lost(mut harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let mut tasks = Vec::new();
+    for _ in 0..20 {
+        tasks.push(harness.submit_one(harness.task("email")).await);
+    }
+    let ended = harness.claim(session, 5).await;
+    for lease in &ended {
+        harness.finish_one(session, lease, success()).await;
+    }
+    harness.crash().await;
+    for (number, id) in tasks.iter().enumerate() {
+        let expected = if number < 5 { Status::Success } else { Status::Pending };
+        assert_eq!(harness.get(*id).await.status, expected);
+    }
+    let session = harness.session(&["email"]).await;
+    assert_eq!(ids(&harness.claim(session, 100).await), tasks[5..]);
+}
+
+pub async fn leases_come_back_and_count_a_loss(mut harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    harness.claim_one(session).await;
+    harness.crash().await;
+    let task = harness.get(id).await;
+    assert_eq!((task.status, task.losses, task.charged), (Status::Pending, 1, 0));
+    let session = harness.session(&["email"]).await;
+    let lease = harness.claim_one(session).await;
+    assert_eq!((lease.task, lease.attempt), (id, 1));
+}
+
+pub async fn the_epoch_goes_on(mut harness: Harness) {
+    harness.submit_one(harness.task("email")).await;
+    for epoch in 1..=4 {
+        let session = harness.session(&["email"]).await;
+        assert_eq!(harness.claim_one(session).await.epoch, epoch);
+        harness.crash().await;
+    }
+}
+
+pub async fn a_holder_from_before_is_refused(mut harness: Harness) {
+    let before = harness.session(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let stale = harness.claim_one(before).await;
+    harness.crash().await;
+    assert_eq!(harness.finish_one(before, &stale, success()).await, Finished::LeaseLost);
+    let after = harness.session(&["email"]).await;
+    let lease = harness.claim_one(after).await;
+    assert_eq!(harness.get(id).await.status, Status::Running);
+    assert_eq!(harness.finish_one(before, &stale, success()).await, Finished::LeaseLost);
+    assert_eq!(harness.finish_one(after, &lease, success()).await, Finished::Done);
+}
+
+pub async fn a_task_that_dies_with_its_workers_ends(mut harness: Harness) {
+    let id = harness.submit_one(harness.task("email")).await;
+    for loss in 1..=LOSSES {
+        assert_eq!(harness.get(id).await.status, Status::Pending);
+        let session = harness.session(&["email"]).await;
+        harness.claim_one(session).await;
+        harness.crash().await;
+        assert_eq!(harness.get(id).await.losses, loss);
+    }
+    let task = harness.get(id).await;
+    assert_eq!((task.status, task.finished_at), (Status::Failed, Some(harness.now())));
+    assert_eq!(task.error.unwrap().code, "WORKER_LOST");
+    let session = harness.session(&["email"]).await;
+    assert!(harness.claim(session, 10).await.is_empty());
+}
+
+pub async fn waiting_tasks_keep_their_time(mut harness: Harness) {
+    let later = harness.task_in("email", Duration::from_secs(5));
+    harness.submit_one(later.clone()).await;
+    harness.crash().await;
+    let session = harness.session(&["email"]).await;
+    let answer = harness.ask(harness.next_claim(session, 10)).await;
+    assert_eq!((answer.leases.len(), answer.next_due), (0, Some(later.run_at)));
+    harness.advance(Duration::from_secs(5));
+    assert_eq!(harness.claim_one(session).await.task, later.id);
+}
+
+pub async fn keys_are_remembered(mut harness: Harness) {
+    let first = harness.submit_one(keyed(harness.task("email"), "k", 1)).await;
+    harness.crash().await;
+    let second = keyed(harness.task("email"), "k", 1);
+    assert_eq!(harness.submit(&[second]).await, [Submitted::Replayed { id: first }]);
+}

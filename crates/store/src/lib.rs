@@ -1,0 +1,12 @@
+//! The stores. All of them implement `duly_core::ports::store::Store` and pass one suite, in
+//! [`conformance`]; which one is used is decided by the binary alone.
+
+pub mod clock;
+mod hints;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "memory")]
+pub mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;

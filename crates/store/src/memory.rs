@@ -1,0 +1,112 @@
+//! The reference model: the rules of the port in the plainest code that keeps them. It shares
+//! nothing with the other stores, so that a test that compares them means something.
+
+mod model;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::limits::STORE_BATCH;
+use duly_core::name::TenantName;
+use duly_core::ports::clock::Clock;
+use duly_core::ports::store::{
+    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
+    Submitted, Tasks,
+};
+use duly_core::task::Task;
+use duly_core::time::Timestamp;
+use parking_lot::Mutex;
+
+use self::model::Model;
+use crate::hints::Hints;
+
+/// A store that lives as long as its process.
+pub struct MemoryStore {
+    model: Arc<Mutex<Model>>,
+    clock: Arc<dyn Clock>,
+    hints: Hints,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { model: Arc::default(), clock, hints: Hints::default() }
+    }
+
+    /// What a new process would find if this one died now.
+    #[must_use]
+    pub fn after_crash(&self) -> Self {
+        self.model.lock().lose_all_leases(self.clock.now());
+        let (model, clock) = (Arc::clone(&self.model), Arc::clone(&self.clock));
+        Self { model, clock, hints: Hints::default() }
+    }
+
+    fn hint_at(&self, due: Option<Timestamp>) {
+        if let Some(due) = due {
+            self.hints.send(due);
+        }
+    }
+}
+
+#[async_trait]
+impl Tasks for MemoryStore {
+    async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
+        if batch.tasks.len() > STORE_BATCH {
+            return Err(Error::TooLarge { what: "a batch of tasks", limit: STORE_BATCH });
+        }
+        let (answers, hint) = self.model.lock().submit(&batch, self.clock.now());
+        self.hint_at(hint);
+        Ok(answers)
+    }
+
+    async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
+        Ok(self.model.lock().get(tenant, id))
+    }
+
+    async fn list(&self, page: ListTasks) -> Result<Vec<Task>> {
+        Ok(self.model.lock().list(&page))
+    }
+}
+
+#[async_trait]
+impl Sessions for MemoryStore {
+    async fn open_session(&self, session: OpenSession) -> Result<()> {
+        self.model.lock().open_session(session);
+        Ok(())
+    }
+
+    async fn end_session(&self, session: SessionId) -> Result<()> {
+        let hint = self.model.lock().end_session(session);
+        self.hint_at(hint);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Leases for MemoryStore {
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        let claimed = exchange.claim.map_or(0, |claim| claim.max);
+        if exchange.finishes.len() > STORE_BATCH || claimed > STORE_BATCH {
+            return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
+        }
+        let (answer, hint) = self.model.lock().exchange(&exchange, self.clock.now());
+        self.hint_at(hint);
+        Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Pulse for MemoryStore {
+    async fn now(&self) -> Result<Timestamp> {
+        Ok(self.clock.now())
+    }
+
+    async fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn hint(&self) -> Timestamp {
+        self.hints.next().await
+    }
+}

@@ -1,0 +1,200 @@
+//! SQLite as the truth: one file, one process, nothing else to install.
+
+mod checkpoint;
+mod error;
+mod index;
+mod lock;
+mod migrate;
+mod open;
+mod reader;
+mod row;
+mod verb;
+mod writer;
+
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::limits::STORE_BATCH;
+use duly_core::name::TenantName;
+use duly_core::ports::clock::Clock;
+use duly_core::ports::store::{
+    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
+    Submitted, Tasks,
+};
+use duly_core::task::Task;
+use duly_core::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+pub use self::open::OpenError;
+use self::reader::Readers;
+use self::verb::probe::Probe;
+use self::verb::reclaim::ReclaimAll;
+use self::verb::session::EndSession;
+use self::verb::{Call, Job, Verb};
+use self::writer::{Health, Writer};
+use crate::hints::Hints;
+
+/// The embedded store.
+pub struct SqliteStore {
+    commands: Option<Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+    readers: Arc<Readers>,
+    clock: Arc<dyn Clock>,
+    hints: Arc<Hints>,
+    health: Health,
+    reclaimed: usize,
+    #[cfg(feature = "planted-bugs")]
+    acknowledge_before_commit: bool,
+    _lock: lock::ProcessLock,
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it if there is none, and takes back the leases that a process which
+    /// had it open before has left behind.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> std::result::Result<Self, OpenError> {
+        open::make_directory(path)?;
+        let lock = lock::ProcessLock::acquire(path)?;
+        let mut connection = open::writer(path)?;
+        let broken = |error| OpenError::database(path, error);
+        let checkpointer = checkpoint::Checkpointer::new(&mut connection, path.to_owned());
+        let hints = Arc::new(Hints::default());
+        let health = Arc::new(Mutex::new(None));
+        let mut writer = Writer {
+            connection,
+            index: index::Index::default(),
+            stale: true,
+            clock: Arc::clone(&clock),
+            hints: Arc::clone(&hints),
+            health: Arc::clone(&health),
+            checkpointer: checkpointer.map_err(broken)?,
+        };
+        let (call, mut reclaimed) = call(ReclaimAll);
+        writer.work(vec![call]);
+        let reclaimed = reclaimed.try_recv().expect("the writer answers every call");
+        let reclaimed = reclaimed.map_err(|error| OpenError::database(path, error))?;
+        let (commands, inbox) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("duly-sqlite".to_owned())
+            .spawn(move || writer.run(&inbox))
+            .map_err(|error| OpenError::database(path, error))?;
+        Ok(Self {
+            commands: Some(commands),
+            thread: Some(thread),
+            readers: Arc::new(Readers::new(path.to_owned())),
+            clock,
+            hints,
+            health,
+            reclaimed,
+            #[cfg(feature = "planted-bugs")]
+            acknowledge_before_commit: false,
+            _lock: lock,
+        })
+    }
+
+    /// How many leases of an earlier process were taken back on opening.
+    pub fn reclaimed(&self) -> usize {
+        self.reclaimed
+    }
+
+    /// Answers submits before they are committed: a bug for the tests to find.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn acknowledging_before_commit(mut self) -> Self {
+        self.acknowledge_before_commit = true;
+        self
+    }
+
+    /// Runs a verb in the writer. Once sent, it is carried out even if the caller goes away.
+    async fn ask<V: Verb>(&self, verb: V) -> Result<V::Answer> {
+        let gone = || Error::Unavailable { reason: "the writer has stopped".to_owned() };
+        let (call, answer) = call(verb);
+        let commands = self.commands.as_ref().ok_or_else(gone)?;
+        commands.send(call).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for SqliteStore {
+    /// Waits for the writer, so that the file is whole and unlocked when this returns.
+    fn drop(&mut self) {
+        self.commands = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+type Answer<V> = oneshot::Receiver<Result<<V as Verb>::Answer>>;
+
+fn call<V: Verb>(verb: V) -> (Box<dyn Job>, Answer<V>) {
+    let (caller, answer) = oneshot::channel();
+    (Box::new(Call { verb, answer: None, caller }), answer)
+}
+
+#[async_trait]
+impl Tasks for SqliteStore {
+    async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
+        if batch.tasks.len() > STORE_BATCH {
+            return Err(Error::TooLarge { what: "a batch of tasks", limit: STORE_BATCH });
+        }
+        #[cfg(feature = "planted-bugs")]
+        if self.acknowledge_before_commit {
+            let (call, _) = call(Submit { offer: None, ..batch.clone() });
+            drop(self.commands.as_ref().map(|commands| commands.send(call)));
+            return Ok(vec![Submitted::Stored; batch.tasks.len()]);
+        }
+        self.ask(batch).await
+    }
+
+    async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
+        let tenant = tenant.clone();
+        self.readers.query(move |connection| reader::get(connection, &tenant, id)).await
+    }
+
+    async fn list(&self, page: ListTasks) -> Result<Vec<Task>> {
+        self.readers.query(move |connection| reader::list(connection, &page)).await
+    }
+}
+
+#[async_trait]
+impl Sessions for SqliteStore {
+    async fn open_session(&self, session: OpenSession) -> Result<()> {
+        self.ask(session).await
+    }
+
+    async fn end_session(&self, session: SessionId) -> Result<()> {
+        self.ask(EndSession(session)).await
+    }
+}
+
+#[async_trait]
+impl Leases for SqliteStore {
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        let claimed = exchange.claim.map_or(0, |claim| claim.max);
+        if exchange.finishes.len() > STORE_BATCH || claimed > STORE_BATCH {
+            return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
+        }
+        self.ask(exchange).await
+    }
+}
+
+#[async_trait]
+impl Pulse for SqliteStore {
+    async fn now(&self) -> Result<Timestamp> {
+        Ok(self.clock.now())
+    }
+
+    async fn check(&self) -> Result<()> {
+        let troubled = self.health.lock().is_some();
+        if troubled { self.ask(Probe).await } else { Ok(()) }
+    }
+
+    async fn hint(&self) -> Timestamp {
+        self.hints.next().await
+    }
+}

@@ -1,0 +1,49 @@
+//! What the writer keeps in memory: lanes, the head of every due range, sessions and live
+//! leases. All of it except the sessions' selectors is derived from the file and is read again
+//! whenever a transaction is rolled back, so a wrong belief cannot outlive a fault.
+
+pub(super) mod grants;
+pub(super) mod heads;
+pub(super) mod lanes;
+pub(super) mod sessions;
+
+use duly_core::name::Lane;
+use rusqlite::Connection;
+
+use self::grants::Grants;
+use self::heads::Heads;
+use self::lanes::{LaneId, Lanes};
+use self::sessions::Sessions;
+use super::error::Result;
+
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) lanes: Lanes,
+    pub(super) heads: Heads,
+    pub(super) sessions: Sessions,
+    pub(super) grants: Grants,
+}
+
+impl Index {
+    /// Reads everything from the file; sessions stay known.
+    pub(super) fn load(&mut self, connection: &Connection) -> Result<()> {
+        self.lanes = Lanes::load(connection)?;
+        self.heads = Heads::load(connection)?;
+        self.grants = Grants::load(connection)?;
+        self.sessions.forget_claims();
+        self.sessions.match_lanes(&self.lanes);
+        Ok(())
+    }
+
+    /// The lane's number, made if there is room for one more.
+    pub(super) fn lane(&mut self, connection: &Connection, lane: &Lane) -> Result<Option<LaneId>> {
+        if let Some(id) = self.lanes.find(lane) {
+            return Ok(Some(id));
+        }
+        let made = self.lanes.make(connection, lane)?;
+        if let Some(id) = made {
+            self.sessions.add_lane(id, lane);
+        }
+        Ok(made)
+    }
+}

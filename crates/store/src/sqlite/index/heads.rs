@@ -1,0 +1,98 @@
+//! The earliest run time of every (lane, rank) that has waiting tasks: tells without a query
+//! which ranges are due, which lanes are drained, and when to wake up next.
+
+use std::collections::{BTreeSet, HashMap};
+
+use duly_core::limits::PRIORITY;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::lanes::LaneId;
+use crate::sqlite::error::Result;
+
+/// One range of the due table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::sqlite) struct Range {
+    pub(in crate::sqlite) lane: LaneId,
+    pub(in crate::sqlite) rank: u8,
+}
+
+#[derive(Debug, Default)]
+pub(in crate::sqlite) struct Heads {
+    by_range: HashMap<Range, i64>,
+    by_time: BTreeSet<(i64, Range)>,
+}
+
+impl Heads {
+    /// Skips from range to range, one probe each, however many rows lie between.
+    pub(super) fn load(connection: &Connection) -> Result<Self> {
+        let mut heads = Self::default();
+        let mut next = connection.prepare(
+            "SELECT lane, rank, run_at FROM due WHERE (lane, rank) > (?, ?)
+             ORDER BY lane, rank, run_at LIMIT 1",
+        )?;
+        let mut last = Range { lane: -1, rank: 0 };
+        loop {
+            let found = next
+                .query_row(params![last.lane, last.rank], |row| {
+                    Ok((Range { lane: row.get(0)?, rank: row.get(1)? }, row.get(2)?))
+                })
+                .optional()?;
+            let Some((range, run_at)) = found else { return Ok(heads) };
+            heads.set(range, Some(run_at));
+            last = range;
+        }
+    }
+
+    /// A task waits here from now on.
+    pub(in crate::sqlite) fn add(&mut self, range: Range, run_at: i64) {
+        let known = self.by_range.get(&range).copied();
+        if known.is_none_or(|known| run_at < known) {
+            self.set(range, Some(run_at));
+        }
+    }
+
+    /// Tasks were taken from here: look where the range starts now.
+    pub(in crate::sqlite) fn refresh(
+        &mut self,
+        connection: &Connection,
+        range: Range,
+    ) -> Result<()> {
+        let mut statement = connection.prepare_cached(
+            "/* due.head */ SELECT run_at FROM due WHERE lane = ? AND rank = ?
+             ORDER BY run_at LIMIT 1",
+        )?;
+        let head =
+            statement.query_row(params![range.lane, range.rank], |row| row.get(0)).optional()?;
+        self.set(range, head);
+        Ok(())
+    }
+
+    /// Ranges with something due, earliest first.
+    pub(in crate::sqlite) fn due(&self, now: i64) -> impl Iterator<Item = Range> {
+        self.by_time.iter().take_while(move |(at, _)| *at <= now).map(|(_, range)| *range)
+    }
+
+    /// The first head in one of these lanes.
+    pub(in crate::sqlite) fn next(&self, serves: impl Fn(LaneId) -> bool) -> Option<i64> {
+        self.by_time.iter().find(|(_, range)| serves(range.lane)).map(|(at, _)| *at)
+    }
+
+    /// Whether nothing in the lane is due.
+    pub(in crate::sqlite) fn is_drained(&self, lane: LaneId, now: i64) -> bool {
+        let due = |rank| self.by_range.get(&Range { lane, rank }).is_some_and(|at| *at <= now);
+        !(0..=PRIORITY).any(due)
+    }
+
+    fn set(&mut self, range: Range, head: Option<i64>) {
+        let old = match head {
+            Some(at) => self.by_range.insert(range, at),
+            None => self.by_range.remove(&range),
+        };
+        if let Some(at) = old {
+            self.by_time.remove(&(at, range));
+        }
+        if let Some(at) = head {
+            self.by_time.insert((at, range));
+        }
+    }
+}

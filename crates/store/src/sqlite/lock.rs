@@ -1,0 +1,63 @@
+//! One process per database: a lock on a file beside it, released by the kernel when the process
+//! dies, however it dies.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Why the lock could not be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("another process (pid {pid}) has {} open; stop it or use another data directory", path.display())]
+    Held { path: PathBuf, pid: String },
+    #[error("cannot lock {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+}
+
+/// Held for as long as this value lives.
+#[derive(Debug)]
+pub(super) struct ProcessLock {
+    _file: File,
+}
+
+impl ProcessLock {
+    pub(super) fn acquire(database: &Path) -> Result<Self, Error> {
+        let mut path = database.as_os_str().to_owned();
+        path.push(".lock");
+        let path = PathBuf::from(path);
+        let io = |source| Error::Io { path: path.clone(), source };
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true);
+        let mut file = options.open(&path).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                drop(file.read_to_string(&mut pid));
+                let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
+                return Err(Error::Held { path: database.to_owned(), pid });
+            }
+            Err(TryLockError::Error(source)) => return Err(io(source)),
+        }
+        file.set_len(0).map_err(io)?;
+        file.rewind().map_err(io)?;
+        writeln!(file, "{}", std::process::id()).map_err(io)?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_told_who_the_first_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("duly.db");
+        let first = ProcessLock::acquire(&database).unwrap();
+        let second = ProcessLock::acquire(&database).unwrap_err();
+        assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
+        drop(first);
+        ProcessLock::acquire(&database).unwrap();
+    }
+}

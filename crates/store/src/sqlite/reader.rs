@@ -1,0 +1,83 @@
+//! Queries: a few connections beside the writer, each seeing the last commit.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{self, ListTasks};
+use duly_core::task::Task;
+use parking_lot::Mutex;
+use rusqlite::{Connection, params};
+use tokio::sync::Semaphore;
+
+use super::error::{Fault, Result};
+use super::open::{self, Side};
+use super::row;
+
+/// Queries that run at once; more would only fight for the same cores.
+const CONNECTIONS: usize = 3;
+
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()), permits: Semaphore::new(CONNECTIONS) }
+    }
+
+    /// Runs a query on a thread that may block.
+    pub(super) async fn query<T: Send + 'static>(
+        self: &Arc<Self>,
+        query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> store::Result<T> {
+        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
+        let readers = Arc::clone(self);
+        let answer = tokio::task::spawn_blocking(move || readers.run(query));
+        Ok(answer.await.expect("a query does not panic")?)
+    }
+
+    fn run<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open::side(&self.path, Side::Read)?,
+        };
+        // A connection that failed is dropped: the next query starts with a new one.
+        let answer = query(&connection)?;
+        self.idle.lock().push(connection);
+        Ok(answer)
+    }
+}
+
+pub(super) fn get(
+    connection: &Connection,
+    tenant: &TenantName,
+    id: TaskId,
+) -> Result<Option<Task>> {
+    let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
+    let mut statement = connection.prepare_cached(&format!(
+        "/* task.get */ SELECT {columns} FROM {tables} WHERE task.id = ? AND lane.tenant = ?"
+    ))?;
+    let mut rows = statement.query(params![id.as_bytes(), tenant.as_str()])?;
+    rows.next()?.map(row::task).transpose()
+}
+
+pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<Vec<Task>> {
+    let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
+    let mut statement = connection.prepare_cached(&format!(
+        "/* task.list */ SELECT {columns} FROM {tables}
+         WHERE lane.tenant = ?1 AND (?2 IS NULL OR task.id < ?2) ORDER BY task.id DESC LIMIT ?3"
+    ))?;
+    let before = page.before.as_ref().map(TaskId::as_bytes);
+    let mut rows = statement.query(params![page.tenant.as_str(), before, page.limit])?;
+    let mut tasks = Vec::new();
+    while let Some(row) = rows.next().map_err(Fault::from)? {
+        tasks.push(row::task(row)?);
+    }
+    Ok(tasks)
+}

@@ -1,0 +1,137 @@
+//! Between rows and the domain's types.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::Lease;
+use duly_core::name::Lane;
+use duly_core::state::Status;
+use duly_core::task::{Failure, Priority, Task};
+use duly_core::time::Timestamp;
+use rusqlite::{Connection, Row};
+
+use super::error::{Fault, Result};
+use super::index::lanes::lane_from;
+
+/// Payloads up to this size stand in the task's row: a row of SQLite's index tree keeps about
+/// 1,000 bytes on its page, and the other columns need up to half of that.
+pub(super) const INLINE_PAYLOAD_BYTES: usize = 512;
+
+/// The columns [`task`] reads, in its order.
+pub(super) const TASK_COLUMNS: &str = "task.id, status, epoch, task.session, task.lane, rank, run_at, \
+    created_at, granted_at, finished_at, run, charged, retries, losses, timeout_ms, error, labels, \
+    result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name";
+
+/// The joins that [`TASK_COLUMNS`] needs.
+pub(super) const TASK_TABLES: &str = "task JOIN lane ON lane.id = task.lane \
+    LEFT JOIN payload ON task.payload IS NULL AND payload.task = task.id \
+    LEFT JOIN session ON session.id = task.session";
+
+/// Reads a row of [`TASK_COLUMNS`].
+pub(super) fn task(row: &Row<'_>) -> Result<Task> {
+    let id: [u8; 16] = row.get(0)?;
+    let lane_id = row.get(4)?;
+    let damaged = |column| corrupt(column, &id);
+    let instant = |millis: i64| Timestamp::from_millis(millis);
+    let labels = match row.get_ref(16)?.as_str_or_null().unwrap_or(None) {
+        None => BTreeMap::new(),
+        Some(text) => serde_json::from_str(text).map_err(|_| damaged("labels"))?,
+    };
+    let error = match row.get_ref(15)?.as_str_or_null().unwrap_or(None) {
+        None => None,
+        Some(text) => Some(serde_json::from_str(text).map_err(|_| damaged("error"))?),
+    };
+    let payload: Option<String> = row.get(18)?;
+    Ok(Task {
+        id: TaskId::from_bytes(id),
+        lane: lane_from(lane_id, row.get_ref(19)?, row.get_ref(20)?, row.get_ref(21)?)?,
+        status: decode_status(row.get(1)?, &id)?,
+        priority: Priority::from_rank(row.get(5)?).ok_or_else(|| damaged("rank"))?,
+        run_at: instant(row.get(6)?),
+        created_at: instant(row.get(7)?),
+        granted_at: row.get::<_, Option<i64>>(8)?.map(instant),
+        finished_at: row.get::<_, Option<i64>>(9)?.map(instant),
+        run: row.get(10)?,
+        charged: row.get(11)?,
+        retries: row.get(12)?,
+        epoch: row.get(2)?,
+        losses: row.get(13)?,
+        timeout: decode_duration(row.get(14)?),
+        session: row.get::<_, Option<[u8; 16]>>(3)?.map(SessionId::from_bytes),
+        worker: row.get(22)?,
+        labels,
+        payload: payload.ok_or_else(|| damaged("payload"))?.into(),
+        result: row.get::<_, Option<String>>(17)?.map(Arc::from),
+        error,
+    })
+}
+
+/// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, granted_at, run_at. A payload
+/// that stands elsewhere is still missing; see [`with_payload`].
+pub(super) fn lease(row: &Row<'_>, task: TaskId, lane: &Lane) -> rusqlite::Result<Lease> {
+    let payload = row.get_ref(5)?.as_str_or_null()?;
+    Ok(Lease {
+        task,
+        epoch: row.get(0)?,
+        run: row.get(1)?,
+        attempt: row.get::<_, u32>(2)? + 1,
+        retries: row.get(3)?,
+        lane: lane.clone(),
+        timeout: decode_duration(row.get(4)?),
+        granted_at: Timestamp::from_millis(row.get(6)?),
+        run_at: Timestamp::from_millis(row.get(7)?),
+        payload: payload.unwrap_or_default().into(),
+    })
+}
+
+/// Fetches the payload of a lease whose row did not hold it.
+pub(super) fn with_payload(connection: &Connection, mut lease: Lease) -> Result<Lease> {
+    // No JSON text is empty, so an empty one means that the row held none.
+    if lease.payload.is_empty() {
+        let mut statement =
+            connection.prepare_cached("/* payload */ SELECT body FROM payload WHERE task = ?")?;
+        let body: String = statement
+            .query_row([lease.task.as_bytes()], |row| row.get(0))
+            .map_err(|_| corrupt("payload", lease.task.as_bytes()))?;
+        lease.payload = body.into();
+    }
+    Ok(lease)
+}
+
+pub(super) const fn encode_status(status: Status) -> i64 {
+    match status {
+        Status::Blocked => 0,
+        Status::Pending => 1,
+        Status::Running => 2,
+        Status::Success => 3,
+        Status::Failed => 4,
+        Status::Cancelled => 5,
+    }
+}
+
+pub(super) fn decode_status(code: i64, id: &[u8; 16]) -> Result<Status> {
+    let found = Status::ALL.into_iter().find(|status| encode_status(*status) == code);
+    found.ok_or_else(|| corrupt("status", id))
+}
+
+pub(super) fn encode_failure(failure: &Failure) -> String {
+    serde_json::to_string(failure).expect("two strings are JSON")
+}
+
+pub(super) fn encode_labels(labels: &BTreeMap<String, String>) -> Option<String> {
+    (!labels.is_empty()).then(|| serde_json::to_string(labels).expect("strings are JSON"))
+}
+
+pub(super) fn encode_duration(duration: Option<Duration>) -> Option<i64> {
+    duration.map(|duration| i64::try_from(duration.as_millis()).expect("bounded by the limits"))
+}
+
+fn decode_duration(millis: Option<i64>) -> Option<Duration> {
+    millis.map(|millis| Duration::from_millis(millis.unsigned_abs()))
+}
+
+fn corrupt(column: &'static str, id: &[u8; 16]) -> Fault {
+    Fault::Corrupt { table: "task", column, id: TaskId::from_bytes(*id).to_string() }
+}

@@ -1,0 +1,81 @@
+//! What the writer can be asked to do, one file per verb. A verb runs inside a transaction that
+//! it shares with whatever else was waiting, and may be run again after a rollback.
+
+pub(super) mod claim;
+pub(super) mod exchange;
+pub(super) mod finish;
+pub(super) mod probe;
+pub(super) mod reclaim;
+pub(super) mod session;
+pub(super) mod submit;
+
+use duly_core::ports::store;
+use duly_core::time::Timestamp;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::error::Result;
+use super::index::Index;
+use super::index::heads::Range;
+
+/// What a verb works on.
+pub(super) struct Scope<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) index: &'a mut Index,
+    pub(super) now: Timestamp,
+    /// The earliest due time put into the due table, to be hinted at after the commit.
+    pub(super) hint: &'a mut Option<Timestamp>,
+}
+
+impl Scope<'_> {
+    /// Puts a task into the due table.
+    pub(super) fn wait(&mut self, range: Range, run_at: i64, task: &[u8; 16]) -> Result<()> {
+        self.connection
+            .prepare_cached(
+                "/* due.add */ INSERT INTO due (lane, rank, run_at, task) VALUES (?, ?, ?, ?)",
+            )?
+            .execute(rusqlite::params![range.lane, range.rank, run_at, task])?;
+        self.index.heads.add(range, run_at);
+        let due = Timestamp::from_millis(run_at);
+        *self.hint = Some(self.hint.map_or(due, |known| known.min(due)));
+        Ok(())
+    }
+}
+
+/// One thing to do in a transaction.
+pub(super) trait Verb: Send + 'static {
+    type Answer: Send + 'static;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Self::Answer>;
+}
+
+/// A verb with somebody waiting for its answer.
+pub(super) trait Job: Send {
+    /// Runs the verb and keeps the answer.
+    fn run(&mut self, scope: &mut Scope<'_>) -> Result<()>;
+
+    /// Sends the answer, or why there is none. The caller may have gone; what was committed
+    /// stays committed.
+    fn reply(self: Box<Self>, failure: Option<store::Error>);
+}
+
+pub(super) struct Call<V: Verb> {
+    pub(super) verb: V,
+    pub(super) answer: Option<V::Answer>,
+    pub(super) caller: oneshot::Sender<store::Result<V::Answer>>,
+}
+
+impl<V: Verb> Job for Call<V> {
+    fn run(&mut self, scope: &mut Scope<'_>) -> Result<()> {
+        self.answer = Some(self.verb.apply(scope)?);
+        Ok(())
+    }
+
+    fn reply(self: Box<Self>, failure: Option<store::Error>) {
+        let answer = match failure {
+            Some(error) => Err(error),
+            None => Ok(self.answer.expect("a job is answered after it ran")),
+        };
+        drop(self.caller.send(answer));
+    }
+}

@@ -1,0 +1,157 @@
+//! Outcomes. Every write here is fenced in its statement by task, epoch, session and RUNNING.
+
+use duly_core::back_off;
+use duly_core::id::SessionId;
+use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::state::{Event, Status, transition};
+use duly_core::task::Failure;
+use rusqlite::{OptionalExtension as _, params};
+
+use super::Scope;
+use crate::sqlite::error::Result;
+use crate::sqlite::index::heads::Range;
+use crate::sqlite::row;
+
+pub(super) fn finish(
+    scope: &mut Scope<'_>,
+    session: SessionId,
+    finishes: &[Finish],
+) -> Result<Vec<Finished>> {
+    finishes.iter().map(|item| one(scope, session, item)).collect()
+}
+
+fn one(scope: &mut Scope<'_>, session: SessionId, item: &Finish) -> Result<Finished> {
+    let changed = match &item.outcome {
+        Outcome::Success { result } => {
+            end(scope, session, item, Event::Succeed, result.as_deref(), None)?
+        }
+        Outcome::Fail { error } => end(scope, session, item, Event::Fail, None, Some(error))?,
+        Outcome::Retry { error, entropy } => retry(scope, session, item, error, *entropy)?,
+        Outcome::Release => put_back(scope, session, item, Back::Release)?,
+    };
+    if changed {
+        scope.index.grants.end(scope.connection, item.task)?;
+        return Ok(Finished::Done);
+    }
+    refusal(scope, session, item)
+}
+
+fn end(
+    scope: &Scope<'_>,
+    session: SessionId,
+    item: &Finish,
+    event: Event,
+    result: Option<&str>,
+    error: Option<&Failure>,
+) -> Result<bool> {
+    let status = transition(Status::Running, event).expect("a running task can end");
+    let changed = scope
+        .connection
+        .prepare_cached(
+            "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?5, result = ?6, error = ?7,
+                    charged = charged + 1
+             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2",
+        )?
+        .execute(params![
+            item.task.as_bytes(),
+            item.epoch,
+            session.as_bytes(),
+            row::encode_status(status),
+            scope.now.millis(),
+            result,
+            error.map(row::encode_failure),
+        ])?;
+    Ok(changed > 0)
+}
+
+fn retry(
+    scope: &mut Scope<'_>,
+    session: SessionId,
+    item: &Finish,
+    error: &Failure,
+    entropy: u64,
+) -> Result<bool> {
+    let held = scope
+        .connection
+        .prepare_cached(
+            "/* finish.retry */ SELECT charged, retries FROM task
+             WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
+        )?
+        .query_row(params![item.task.as_bytes(), item.epoch, session.as_bytes()], |row| {
+            Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?))
+        })
+        .optional()?;
+    let Some((charged, retries)) = held else { return Ok(false) };
+    let attempt = charged + 1;
+    if attempt > retries {
+        return end(scope, session, item, Event::Fail, None, Some(error));
+    }
+    let run_at = scope.now.plus(back_off::DEFAULT.wait(attempt, entropy)).millis();
+    put_back(scope, session, item, Back::Retry { run_at, error })
+}
+
+/// How a task goes back to waiting.
+enum Back<'a> {
+    Retry { run_at: i64, error: &'a Failure },
+    Release,
+}
+
+fn put_back(
+    scope: &mut Scope<'_>,
+    session: SessionId,
+    item: &Finish,
+    back: Back<'_>,
+) -> Result<bool> {
+    let (event, charge, run_at, error) = match back {
+        Back::Retry { run_at, error } => (Event::Retry, 1, Some(run_at), Some(error)),
+        Back::Release => (Event::Release, 0, None, None),
+    };
+    let status = transition(Status::Running, event).expect("a running task can wait again");
+    let waits = scope
+        .connection
+        .prepare_cached(
+            "/* finish.put_back */ UPDATE task SET status = ?4, charged = charged + ?5,
+                    run_at = coalesce(?6, run_at), error = coalesce(?7, error)
+             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
+             RETURNING lane, rank, run_at",
+        )?
+        .query_row(
+            params![
+                item.task.as_bytes(),
+                item.epoch,
+                session.as_bytes(),
+                row::encode_status(status),
+                charge,
+                run_at,
+                error.map(row::encode_failure),
+            ],
+            |row| Ok((Range { lane: row.get(0)?, rank: row.get(1)? }, row.get(2)?)),
+        )
+        .optional()?;
+    let Some((range, run_at)) = waits else { return Ok(false) };
+    scope.wait(range, run_at, item.task.as_bytes())?;
+    Ok(true)
+}
+
+/// Why nothing changed: the same outcome was committed before, or the lease is gone.
+fn refusal(scope: &Scope<'_>, session: SessionId, item: &Finish) -> Result<Finished> {
+    let stored = scope
+        .connection
+        .prepare_cached(
+            "/* finish.refusal */ SELECT epoch, session, status FROM task WHERE id = ?",
+        )?
+        .query_row([item.task.as_bytes()], |row| {
+            Ok((row.get::<_, u32>(0)?, row.get::<_, Option<[u8; 16]>>(1)?, row.get::<_, i64>(2)?))
+        })
+        .optional()?;
+    let Some((epoch, holder, status)) = stored else { return Ok(Finished::Unknown) };
+    let same_lease = epoch == item.epoch && holder == Some(*session.as_bytes());
+    let status = row::decode_status(status, item.task.as_bytes())?;
+    let same_outcome = match item.outcome {
+        Outcome::Success { .. } => status == Status::Success,
+        Outcome::Fail { .. } => status == Status::Failed,
+        Outcome::Retry { .. } => matches!(status, Status::Pending | Status::Failed),
+        Outcome::Release => status == Status::Pending,
+    };
+    Ok(if same_lease && same_outcome { Finished::Done } else { Finished::LeaseLost })
+}

@@ -1,0 +1,232 @@
+//! Submit: rows for new tasks, waiting or already granted.
+
+use duly_core::id::TaskId;
+use duly_core::json::hash_bytes;
+use duly_core::limits::IDEMPOTENCY_KEY_TTL;
+use duly_core::ports::store::{Claim, Submit, Submitted};
+use duly_core::state::Status;
+use duly_core::task::{Idempotency, NewTask};
+use rusqlite::{OptionalExtension as _, params};
+use sha2::{Digest as _, Sha256};
+
+use super::{Scope, Verb};
+use crate::sqlite::error::Result;
+use crate::sqlite::index::grants::{Batch, Granted};
+use crate::sqlite::index::heads::Range;
+use crate::sqlite::index::lanes::LaneId;
+use crate::sqlite::row;
+
+impl Verb for Submit {
+    type Answer = Vec<Submitted>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Submitted>> {
+        let mut hand_off = HandOff::new(scope, self.offer.as_ref());
+        let mut answers = Vec::with_capacity(self.tasks.len());
+        for task in &self.tasks {
+            answers.push(one(scope, task, &mut hand_off)?);
+        }
+        hand_off.record(scope)?;
+        let keyed = self.tasks.iter().filter(|task| task.idempotency.is_some()).count();
+        forget_old_keys(scope, keyed)?;
+        Ok(answers)
+    }
+}
+
+fn one(scope: &mut Scope<'_>, task: &NewTask, hand_off: &mut HandOff) -> Result<Submitted> {
+    if let Some(idempotency) = &task.idempotency
+        && let Some(answer) = known_key(scope, task, idempotency)?
+    {
+        return Ok(answer);
+    }
+    let Some(lane) = scope.index.lane(scope.connection, &task.lane)? else {
+        return Ok(Submitted::LaneLimit);
+    };
+    let granted = hand_off.takes(scope, lane, task);
+    if !insert(scope, task, lane, granted.then_some(hand_off))? {
+        return repeated(scope, task, hand_off.offer.as_ref());
+    }
+    if let Some(idempotency) = &task.idempotency {
+        remember_key(scope, task, idempotency)?;
+    }
+    if granted {
+        return Ok(hand_off.grant(scope, task.id));
+    }
+    let range = Range { lane, rank: task.priority.rank() };
+    scope.wait(range, task.run_at.millis(), task.id.as_bytes())?;
+    Ok(Submitted::Stored)
+}
+
+/// The places of a local worker that new tasks may go straight into.
+struct HandOff {
+    offer: Option<Claim>,
+    granted: Vec<Granted>,
+}
+
+/// The epoch of a task's first grant.
+const FIRST_EPOCH: u32 = 1;
+
+impl HandOff {
+    fn new(scope: &Scope<'_>, offer: Option<&Claim>) -> Self {
+        let admits = |offer: &Claim| {
+            let session = scope.index.sessions.get(offer.session);
+            session.is_some_and(|session| session.admits(offer.sequence))
+        };
+        // An offer that is used up still tells which leases this very submit was granted before.
+        let used_up = |offer: &Claim| Claim { max: 0, ..*offer };
+        let offer = offer.map(|offer| if admits(offer) { *offer } else { used_up(offer) });
+        Self { offer, granted: Vec::new() }
+    }
+
+    /// Only a task that is due, in a lane where nothing else is: nobody is overtaken.
+    fn takes(&self, scope: &Scope<'_>, lane: LaneId, task: &NewTask) -> bool {
+        let Some(offer) = &self.offer else { return false };
+        self.granted.len() < offer.max
+            && task.run_at <= scope.now
+            && scope.index.sessions.get(offer.session).is_some_and(|session| session.serves(lane))
+            && scope.index.heads.is_drained(lane, scope.now.millis())
+    }
+
+    fn grant(&mut self, scope: &Scope<'_>, task: TaskId) -> Submitted {
+        self.granted.push(Granted { task, epoch: FIRST_EPOCH });
+        Submitted::HandedOff { epoch: FIRST_EPOCH, granted_at: scope.now }
+    }
+
+    fn record(self, scope: &mut Scope<'_>) -> Result<()> {
+        let (Some(offer), false) = (self.offer, self.granted.is_empty()) else { return Ok(()) };
+        let session = scope.index.sessions.get_mut(offer.session).expect("checked when it took");
+        session.note(offer.sequence, true);
+        let batch = Batch { session: offer.session, sequence: offer.sequence };
+        scope.index.grants.add(scope.connection, batch, scope.now.millis(), self.granted)
+    }
+}
+
+/// Whether the row was new.
+fn insert(
+    scope: &Scope<'_>,
+    task: &NewTask,
+    lane: LaneId,
+    hand_off: Option<&mut HandOff>,
+) -> Result<bool> {
+    let session = hand_off.and_then(|hand_off| hand_off.offer.map(|offer| offer.session));
+    let (status, epoch) = match session {
+        Some(_) => (Status::Running, FIRST_EPOCH),
+        None => (Status::Pending, 0),
+    };
+    let inline = task.payload.len() <= row::INLINE_PAYLOAD_BYTES;
+    let inserted = scope
+        .connection
+        .prepare_cached(
+            "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank, run_at,
+                    created_at, granted_at, run, charged, retries, losses, timeout_ms, labels, payload)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13)
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute(params![
+            task.id.as_bytes(),
+            row::encode_status(status),
+            epoch,
+            session.as_ref().map(duly_core::id::SessionId::as_bytes),
+            lane,
+            task.priority.rank(),
+            task.run_at.millis(),
+            task.created_at.millis(),
+            session.map(|_| scope.now.millis()),
+            task.retries,
+            row::encode_duration(task.timeout),
+            row::encode_labels(&task.labels),
+            inline.then_some(&*task.payload),
+        ])?;
+    if inserted > 0 && !inline {
+        scope
+            .connection
+            .prepare_cached("/* submit.payload */ INSERT INTO payload (task, body) VALUES (?, ?)")?
+            .execute(params![task.id.as_bytes(), &*task.payload])?;
+    }
+    Ok(inserted > 0)
+}
+
+/// The same id came before: the answer of then, as far as it still holds.
+fn repeated(scope: &Scope<'_>, task: &NewTask, offer: Option<&Claim>) -> Result<Submitted> {
+    let batch = offer.map(|offer| Batch { session: offer.session, sequence: offer.sequence });
+    if batch.is_none() || scope.index.grants.batch_of(task.id) != batch {
+        return Ok(Submitted::Stored);
+    }
+    let (epoch, granted_at) = scope.connection.query_row(
+        "/* submit.repeated */ SELECT epoch, granted_at FROM task WHERE id = ?",
+        [task.id.as_bytes()],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let granted_at = duly_core::time::Timestamp::from_millis(granted_at);
+    Ok(Submitted::HandedOff { epoch, granted_at })
+}
+
+fn key_hash(task: &NewTask, idempotency: &Idempotency) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hash_bytes(task.lane.tenant.as_str().as_bytes(), &mut hasher);
+    hash_bytes(idempotency.key.as_bytes(), &mut hasher);
+    hasher.finalize().into()
+}
+
+fn known_key(
+    scope: &Scope<'_>,
+    task: &NewTask,
+    idempotency: &Idempotency,
+) -> Result<Option<Submitted>> {
+    let oldest = oldest_key(scope);
+    let known = scope
+        .connection
+        .prepare_cached(
+            "/* submit.known_key */ SELECT task, body FROM idempotency
+             WHERE key = ? AND created_at > ?",
+        )?
+        .query_row(params![key_hash(task, idempotency), oldest], |row| {
+            Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, [u8; 32]>(1)?))
+        })
+        .optional()?;
+    Ok(known.and_then(|(id, body)| {
+        if id == *task.id.as_bytes() {
+            // This very submit, repeated after its answer was lost: the insert will notice.
+            None
+        } else if body == idempotency.body {
+            Some(Submitted::Replayed { id: TaskId::from_bytes(id) })
+        } else {
+            Some(Submitted::KeyReused)
+        }
+    }))
+}
+
+fn remember_key(scope: &Scope<'_>, task: &NewTask, idempotency: &Idempotency) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* submit.remember_key */ INSERT OR REPLACE INTO idempotency (key, task, body, created_at)
+             VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![
+            key_hash(task, idempotency),
+            task.id.as_bytes(),
+            idempotency.body,
+            scope.now.millis()
+        ])?;
+    Ok(())
+}
+
+/// Old keys go as new ones come, two for one, so that no sweep is ever needed.
+fn forget_old_keys(scope: &Scope<'_>, keyed: usize) -> Result<()> {
+    if keyed == 0 {
+        return Ok(());
+    }
+    scope
+        .connection
+        .prepare_cached(
+            "/* submit.forget_old_keys */ DELETE FROM idempotency WHERE key IN
+             (SELECT key FROM idempotency WHERE created_at <= ? ORDER BY created_at LIMIT ?)",
+        )?
+        .execute(params![oldest_key(scope), keyed * 2])?;
+    Ok(())
+}
+
+fn oldest_key(scope: &Scope<'_>) -> i64 {
+    let ttl = i64::try_from(IDEMPOTENCY_KEY_TTL.as_millis()).expect("a day fits");
+    scope.now.millis() - ttl
+}

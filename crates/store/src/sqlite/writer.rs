@@ -1,0 +1,141 @@
+//! The one thread that writes. It takes everything that is waiting, runs it in one transaction,
+//! syncs once and answers all; the sync in progress is the batching window, so a lone caller
+//! never waits for a timer.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+
+use duly_core::ports::clock::Clock;
+use duly_core::ports::store;
+use duly_core::time::Timestamp;
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use super::checkpoint::{self, Checkpointer};
+use super::error::{Fault, Result};
+use super::index::Index;
+use super::verb::{Job, Scope};
+use crate::hints::Hints;
+
+/// Commands that share one commit at the most.
+const GROUP: usize = 1000;
+
+/// Why the store takes no writes at the moment, if it does not.
+pub(super) type Health = Arc<Mutex<Option<String>>>;
+
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) index: Index,
+    /// Whether the index must be read again before it is used.
+    pub(super) stale: bool,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) hints: Arc<Hints>,
+    pub(super) health: Health,
+    pub(super) checkpointer: Checkpointer,
+}
+
+impl Writer {
+    /// Works until every sender is gone.
+    pub(super) fn run(mut self, inbox: &Receiver<Box<dyn Job>>) {
+        let mut settled = false;
+        loop {
+            let first = if settled {
+                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                inbox.recv_timeout(checkpoint::IDLE)
+            };
+            match first {
+                Ok(job) => {
+                    let group = collect(job, inbox);
+                    self.work(group);
+                    settled = false;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    settled = self.checkpointer.when_idle(&self.connection);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.checkpointer.when_idle(&self.connection);
+        self.checkpointer.stop();
+    }
+
+    /// Runs a group in one transaction and answers every job in it.
+    pub(super) fn work(&mut self, mut group: Vec<Box<dyn Job>>) {
+        match self.transact(&mut group) {
+            Ok(()) => group.into_iter().for_each(|job| job.reply(None)),
+            Err(fault) if group.len() == 1 || fault.is_environment() => self.refuse(group, fault),
+            // One of them spoils the transaction: alone, it spoils only its own.
+            Err(_) => group.into_iter().for_each(|job| self.work(vec![job])),
+        }
+    }
+
+    fn transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<()> {
+        let outcome = self.try_transact(group);
+        match &outcome {
+            Ok(hint) => {
+                *self.health.lock() = None;
+                if let Some(due) = hint {
+                    self.hints.send(*due);
+                }
+                self.checkpointer.after_commit(&self.connection);
+            }
+            Err(_) => {
+                self.stale = true;
+                if !self.connection.is_autocommit() {
+                    drop(self.connection.execute_batch("ROLLBACK"));
+                }
+            }
+        }
+        outcome.map(|_| ())
+    }
+
+    fn try_transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Timestamp>> {
+        if self.stale {
+            self.index.load(&self.connection)?;
+            self.stale = false;
+        }
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut hint = None;
+        for job in group {
+            let mut scope = Scope {
+                connection: &self.connection,
+                index: &mut self.index,
+                now: self.clock.now(),
+                hint: &mut hint,
+            };
+            job.run(&mut scope)?;
+        }
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(hint)
+    }
+
+    fn refuse(&self, group: Vec<Box<dyn Job>>, fault: Fault) {
+        let error = store::Error::from(fault);
+        if let store::Error::Unavailable { reason } = &error {
+            let known = self.health.lock().replace(reason.clone());
+            if known.is_none() {
+                tracing::error!(reason, "the store takes no writes");
+            }
+            for job in group {
+                job.reply(Some(store::Error::Unavailable { reason: reason.clone() }));
+            }
+            return;
+        }
+        // Only a group of one gets here with an error that cannot be copied.
+        for (job, error) in group.into_iter().zip(std::iter::once(error)) {
+            job.reply(Some(error));
+        }
+    }
+}
+
+fn collect(first: Box<dyn Job>, inbox: &Receiver<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
+    let mut group = vec![first];
+    while group.len() < GROUP {
+        match inbox.try_recv() {
+            Ok(job) => group.push(job),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+        }
+    }
+    group
+}
