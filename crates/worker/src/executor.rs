@@ -1,0 +1,255 @@
+//! The loop of a worker: claim, start, collect, commit. One task of the runtime owns all of its
+//! state, so nothing in it is locked, and it wakes per batch rather than per lease.
+
+mod attempt;
+mod buffer;
+mod completer;
+mod pace;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::limits::{CONCURRENCY, PREFETCH, STORE_BATCH, TIMEOUT};
+use duly_core::ports::random::Random;
+use duly_core::ports::work_source::{Closed, WorkSource};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::attempt::{Ended, Floor};
+use self::buffer::Buffer;
+use self::completer::Completer;
+use self::pace::Pace;
+use crate::registry::Registry;
+
+/// How much a worker does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Handlers that run at the same time.
+    pub concurrency: usize,
+    /// Leases taken beyond those that run, at the most; long tasks get fewer.
+    pub prefetch: usize,
+}
+
+/// What a worker did, told when it stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Outcomes that were committed.
+    pub done: u64,
+    /// Outcomes that were refused, since the lease had been taken back or the task is gone.
+    pub lost: u64,
+    /// Leases that were handed back, whether answered or not.
+    pub released: u64,
+    /// Outcomes that were sent or waited, and got no answer.
+    pub unanswered: usize,
+    /// Handlers that did not stop when told to.
+    pub stuck: usize,
+}
+
+/// Runs handlers on leases from one source.
+pub struct Executor {
+    config: Config,
+    source: Arc<dyn WorkSource>,
+    floor: Arc<Floor>,
+    ended: UnboundedReceiver<Vec<Ended>>,
+    completer: Completer,
+    pace: Pace,
+    buffer: Buffer,
+    running: usize,
+}
+
+/// How long a stopping worker waits for aborted handlers and the last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// Reports taken at once.
+const REPORTS: usize = 256;
+
+impl Executor {
+    /// A worker that is ready to run.
+    ///
+    /// # Panics
+    /// When the configuration exceeds the limits, or nothing may run at all.
+    pub fn new(
+        config: Config,
+        registry: Registry,
+        source: Arc<dyn WorkSource>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        assert!((1..=CONCURRENCY).contains(&config.concurrency), "bad concurrency: {config:?}");
+        assert!(config.prefetch <= PREFETCH, "bad prefetch: {config:?}");
+        let (sender, ended) = unbounded_channel();
+        let floor = Floor {
+            registry,
+            random,
+            tracker: TaskTracker::new(),
+            abort: CancellationToken::new(),
+            ended: sender,
+        };
+        Self {
+            config,
+            completer: Completer::new(Arc::clone(&source)),
+            source,
+            floor: Arc::new(floor),
+            ended,
+            pace: Pace::new(config),
+            buffer: Buffer::default(),
+            running: 0,
+        }
+    }
+
+    /// Works until the token is cancelled or the source closes. Cancelled, it hands back what
+    /// has not started, gives running handlers the grace to end and hands back the rest.
+    ///
+    /// Dropping the call stops the handlers too, but tells nobody: their leases are lost.
+    pub async fn run(mut self, shutdown: CancellationToken, grace: Duration) -> Report {
+        let _abort_on_drop = self.floor.abort.clone().drop_guard();
+        match self.work(&shutdown).await {
+            Ok(()) => self.stop(grace).await,
+            Err(Closed) => self.give_up().await,
+        }
+        let stuck = self.running;
+        Report { stuck, ..self.completer.into_report() }
+    }
+
+    /// Claims and runs until the shutdown.
+    async fn work(&mut self, shutdown: &CancellationToken) -> Result<(), Closed> {
+        let mut claim: Option<PendingClaim> = None;
+        let mut reports = Vec::with_capacity(REPORTS);
+        loop {
+            self.start_waiting();
+            let room = self.room();
+            if claim.is_none() && room > 0 && !self.completer.is_full() {
+                claim = Some(self.claim(room));
+            }
+            // In this order nothing starves: answers and leases come one batch at a time, and
+            // each has to be asked for again.
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(()),
+                answered = self.completer.answered() => answered?,
+                leases = granted(&mut claim) => {
+                    claim = None;
+                    self.buffer.extend(leases?);
+                }
+                _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
+                () = self.buffer.impatient() => {
+                    self.hand_back_overdue();
+                    let room = self.room();
+                    claim = claim.filter(|claim| claim.max <= room);
+                }
+            }
+        }
+    }
+
+    /// Hands back, waits for what runs, and commits the last outcomes.
+    async fn stop(&mut self, grace: Duration) {
+        self.hand_back(self.buffer.len());
+        // No handler may run longer than the limit, so a longer grace means the same.
+        let ended = self.settle(grace.min(TIMEOUT), |executor| executor.running == 0).await;
+        if self.running > 0 {
+            self.floor.abort.cancel();
+        }
+        let idle = |executor: &Self| executor.running == 0 && executor.completer.is_idle();
+        if ended.is_err() || self.settle(LAST_ANSWERS, idle).await.is_err() {
+            self.give_up().await;
+        }
+    }
+
+    /// Collects and commits until the condition holds or the time is over.
+    async fn settle(
+        &mut self,
+        patience: Duration,
+        settled: impl Fn(&Self) -> bool,
+    ) -> Result<(), Closed> {
+        let deadline = Instant::now() + patience;
+        let mut reports = Vec::new();
+        while !settled(self) {
+            tokio::select! {
+                biased;
+                answered = self.completer.answered() => answered?,
+                _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
+                () = tokio::time::sleep_until(deadline) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing can be committed any more, so there is no point in going on.
+    async fn give_up(&mut self) {
+        self.floor.abort.cancel();
+        self.floor.tracker.close();
+        let _ = tokio::time::timeout(LAST_ANSWERS, self.floor.tracker.wait()).await;
+        while let Ok(ended) = self.ended.try_recv() {
+            self.collect(&mut vec![ended]);
+        }
+        self.hand_back(self.buffer.len());
+    }
+
+    /// How many more leases may be held.
+    fn room(&self) -> usize {
+        let held = self.running + self.buffer.len();
+        (self.config.concurrency + self.pace.prefetch()).saturating_sub(held)
+    }
+
+    fn claim(&self, room: usize) -> PendingClaim {
+        let max = room.min(STORE_BATCH);
+        let source = Arc::clone(&self.source);
+        PendingClaim { max, leases: async move { source.claim(max).await }.boxed() }
+    }
+
+    /// Starts waiting leases in the order they came, as far as there are places.
+    fn start_waiting(&mut self) {
+        let chunk = self.pace.chunk();
+        loop {
+            let places = self.config.concurrency - self.running;
+            let count = chunk.min(places).min(self.buffer.len());
+            if count == 0 {
+                return;
+            }
+            let leases = self.buffer.take(count).collect();
+            self.running += count;
+            self.floor.start(leases);
+        }
+    }
+
+    /// A handler's place is free as soon as it ended; its outcome travels on its own.
+    fn collect(&mut self, reports: &mut Vec<Vec<Ended>>) {
+        for Ended { finish, took } in reports.drain(..).flatten() {
+            self.running -= 1;
+            self.pace.ended(took);
+            self.completer.push(finish);
+        }
+    }
+
+    fn hand_back_overdue(&mut self) {
+        let overdue = self.buffer.overdue();
+        if overdue > 0 {
+            self.hand_back(overdue);
+            self.pace.halt();
+        }
+    }
+
+    /// Releases the oldest waiting leases.
+    fn hand_back(&mut self, count: usize) {
+        for Lease { task, epoch, .. } in self.buffer.take(count) {
+            self.completer.push(Finish { task, epoch, outcome: Outcome::Release });
+        }
+    }
+}
+
+/// A claim that was not answered yet.
+struct PendingClaim {
+    max: usize,
+    leases: BoxFuture<'static, Result<Vec<Lease>, Closed>>,
+}
+
+/// Waits for the claim's answer, for ever if there is no claim.
+async fn granted(claim: &mut Option<PendingClaim>) -> Result<Vec<Lease>, Closed> {
+    match claim {
+        Some(claim) => (&mut claim.leases).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,156 @@
+//! Running attempts: from a lease to its outcome, whatever the handler does.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use duly_core::json;
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::limits::RESULT_BYTES;
+use duly_core::ports::random::Random;
+use duly_core::task::Failure;
+use futures_util::FutureExt;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::handler::{Context, Handler, HandlerError, Output};
+use crate::registry::Registry;
+
+/// An attempt that is over.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) finish: Finish,
+    pub(super) took: Duration,
+}
+
+/// What attempts need while they run.
+pub(super) struct Floor {
+    pub(super) registry: Registry,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) tracker: TaskTracker,
+    /// Stops attempts at their next await point and releases their leases.
+    pub(super) abort: CancellationToken,
+    /// Where attempts report. It needs no bound of its own, since only so many run at once.
+    pub(super) ended: UnboundedSender<Vec<Ended>>,
+}
+
+impl Floor {
+    /// Starts attempts. Several share one task of the runtime for their first step, so that
+    /// those that end with it cost no task of their own.
+    pub(super) fn start(self: &Arc<Self>, leases: Vec<Lease>) {
+        let floor = Arc::clone(self);
+        match <[Lease; 1]>::try_from(leases) {
+            Ok([lease]) => self.tracker.spawn(floor.run_one(lease)),
+            Err(leases) => self.tracker.spawn(floor.run_chunk(leases)),
+        };
+    }
+
+    async fn run_one(self: Arc<Self>, lease: Lease) {
+        let ended = self.attempt(lease).await;
+        self.report(vec![ended]);
+    }
+
+    async fn run_chunk(self: Arc<Self>, leases: Vec<Lease>) {
+        let mut done = Vec::with_capacity(leases.len());
+        for lease in leases {
+            let floor = Arc::clone(&self);
+            let mut attempt = Box::pin(async move { floor.attempt(lease).await });
+            match poll_fn(|task| Poll::Ready(attempt.as_mut().poll(task))).await {
+                Poll::Ready(ended) => done.push(ended),
+                Poll::Pending => {
+                    let floor = Arc::clone(&self);
+                    self.tracker.spawn(async move { floor.report(vec![attempt.await]) });
+                }
+            }
+        }
+        if !done.is_empty() {
+            self.report(done);
+        }
+    }
+
+    fn report(&self, ended: Vec<Ended>) {
+        // Nobody listens once the executor was dropped; the leases are then taken back.
+        let _ = self.ended.send(ended);
+    }
+
+    async fn attempt(&self, lease: Lease) -> Ended {
+        let started = Instant::now();
+        let (task, epoch) = (lease.task, lease.epoch);
+        let outcome = match self.registry.get(&lease.lane.task_type) {
+            Some(handler) => self.outcome(handler, lease).await,
+            None => {
+                let message = format!("this worker has no handler for {}", lease.lane.task_type);
+                self.retry(Failure::new("NO_HANDLER", message))
+            }
+        };
+        Ended { finish: Finish { task, epoch, outcome }, took: started.elapsed() }
+    }
+
+    async fn outcome(&self, handler: &Arc<dyn Handler>, lease: Lease) -> Outcome {
+        let limit = lease.time_limit();
+        // Everything that polls or drops the handler's future lies within, so that a panic in its
+        // destructor is caught as well.
+        let guarded = AssertUnwindSafe(async {
+            tokio::select! {
+                biased;
+                ran = tokio::time::timeout(limit, handler.run(Context::new(lease))) => Some(ran),
+                () = self.abort.cancelled() => None,
+            }
+        });
+        match guarded.catch_unwind().await {
+            Ok(Some(Ok(Ok(output)))) => success(output),
+            Ok(Some(Ok(Err(HandlerError::Retry(error))))) => self.retry(error),
+            Ok(Some(Ok(Err(HandlerError::Fail(error))))) => Outcome::Fail { error: clean(error) },
+            Ok(Some(Err(_elapsed))) => {
+                let message = format!("the handler took longer than {} s", limit.as_secs_f64());
+                self.retry(Failure::new("TIMEOUT", message))
+            }
+            Ok(None) => Outcome::Release,
+            Err(panic) => self.retry(Failure::new("PANIC", panic_message(panic.as_ref()))),
+        }
+    }
+
+    fn retry(&self, error: Failure) -> Outcome {
+        Outcome::Retry { error: clean(error), entropy: self.random.next() }
+    }
+}
+
+fn success(output: Output) -> Outcome {
+    let result = output.into_text();
+    let text = result.as_deref().unwrap_or_default();
+    if text.len() > RESULT_BYTES {
+        let message = format!("the result has {} bytes, the limit is {RESULT_BYTES}", text.len());
+        return Outcome::Fail { error: Failure::new("RESULT_TOO_LARGE", message) };
+    }
+    match json::check(text) {
+        Ok(()) => Outcome::Success { result },
+        Err(bad) => {
+            let message = format!("the result is {bad}");
+            Outcome::Fail { error: Failure::new("INVALID_RESULT", message) }
+        }
+    }
+}
+
+/// Databases refuse U+0000, and an outcome must never be refused for the words of an error.
+fn clean(error: Failure) -> Failure {
+    if error.message.contains('\0') || error.code.contains('\0') {
+        let replaced = |text: &str| text.replace('\0', "\u{fffd}");
+        return Failure::new(&replaced(&error.code), replaced(&error.message));
+    }
+    error
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "the handler panicked without a message".to_owned()
+    }
+}

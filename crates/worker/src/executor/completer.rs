@@ -1,0 +1,124 @@
+//! Committing outcomes: one call at a time, and each takes along what has piled up since the
+//! last. An idle worker's outcome leaves at once, a busy worker's share their commits.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use duly_core::id::TaskId;
+use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
+use duly_core::ports::work_source::{Closed, WorkSource};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::Report;
+
+/// Outcomes on their way to the source.
+pub(super) struct Completer {
+    source: Arc<dyn WorkSource>,
+    waiting: VecDeque<Finish>,
+    /// Bytes of the results that wait.
+    bytes: usize,
+    call: Option<Call>,
+    report: Report,
+}
+
+/// A `finish` that was not answered yet.
+struct Call {
+    tasks: Vec<TaskId>,
+    answer: BoxFuture<'static, Result<Vec<Finished>, Closed>>,
+}
+
+impl Completer {
+    pub(super) fn new(source: Arc<dyn WorkSource>) -> Self {
+        Self { source, waiting: VecDeque::new(), bytes: 0, call: None, report: Report::default() }
+    }
+
+    /// Takes an outcome; the next call sends it.
+    pub(super) fn push(&mut self, finish: Finish) {
+        if finish.outcome == Outcome::Release {
+            self.report.released += 1;
+        }
+        self.bytes += result_bytes(&finish);
+        self.waiting.push_back(finish);
+    }
+
+    /// Whether so much waits that no more should be started.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() > STORE_BATCH || self.bytes > STORE_BATCH_BYTES
+    }
+
+    /// Whether everything was answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.call.is_none() && self.waiting.is_empty()
+    }
+
+    /// Makes the next call if there is something to send and none is under way. Waits for the
+    /// answer, for ever when nothing was sent. Dropping it loses nothing: the call goes on with
+    /// the next one's poll.
+    pub(super) async fn answered(&mut self) -> Result<(), Closed> {
+        if self.call.is_none() && !self.waiting.is_empty() {
+            self.call = Some(self.next_call());
+        }
+        let Some(call) = &mut self.call else { return std::future::pending().await };
+        let answer = (&mut call.answer).await;
+        let tasks = self.call.take().map(|call| call.tasks).unwrap_or_default();
+        match answer {
+            Ok(answers) => self.note(&tasks, &answers),
+            Err(Closed) => {
+                self.report.unanswered += tasks.len();
+                return Err(Closed);
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of the outcomes; those not answered by now are given up.
+    pub(super) fn into_report(mut self) -> Report {
+        self.report.unanswered += self.waiting.len() + self.call.map_or(0, |call| call.tasks.len());
+        self.report
+    }
+
+    fn next_call(&mut self) -> Call {
+        let mut batch = Vec::with_capacity(self.waiting.len().min(STORE_BATCH));
+        let mut bytes = 0;
+        while let Some(next) = self.waiting.front() {
+            bytes += result_bytes(next);
+            let full = batch.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES;
+            if full && !batch.is_empty() {
+                break;
+            }
+            batch.extend(self.waiting.pop_front());
+        }
+        self.bytes -= batch.iter().map(result_bytes).sum::<usize>();
+        let tasks = batch.iter().map(|finish| finish.task).collect();
+        let source = Arc::clone(&self.source);
+        Call { tasks, answer: async move { source.finish(batch).await }.boxed() }
+    }
+
+    fn note(&mut self, tasks: &[TaskId], answers: &[Finished]) {
+        if tasks.len() != answers.len() {
+            tracing::warn!(sent = tasks.len(), answered = answers.len(), "answers do not match");
+        }
+        for (task, answer) in tasks.iter().zip(answers) {
+            match answer {
+                Finished::Done => self.report.done += 1,
+                Finished::LeaseLost => {
+                    self.report.lost += 1;
+                    tracing::debug!(task.id = %task, "the lease was taken back before its end");
+                }
+                Finished::Unknown => {
+                    self.report.lost += 1;
+                    tracing::warn!(task.id = %task, "a task ended that its source does not know");
+                }
+            }
+        }
+    }
+}
+
+fn result_bytes(finish: &Finish) -> usize {
+    match &finish.outcome {
+        Outcome::Success { result: Some(result) } => result.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,143 @@
+//! What a handler is: the code that runs one attempt of a task of its type.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use duly_core::id::TaskId;
+use duly_core::lease::Lease;
+use duly_core::task::Failure;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// Runs the attempts of one type of task.
+///
+/// A lease may be granted again after its worker died, so a handler whose effects must happen
+/// once makes them conditional on [`Context::idempotency_key`].
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// Runs one attempt. The call is dropped at an await point when the task's time is up or the
+    /// worker stops; a panic counts as a failed attempt.
+    ///
+    /// It must not block its thread: several short attempts may share one.
+    async fn run(&self, context: Context) -> Result<Output, HandlerError>;
+}
+
+/// What a handler knows of the attempt it runs.
+#[derive(Clone, Debug)]
+pub struct Context {
+    lease: Lease,
+}
+
+impl Context {
+    /// The attempt made under this lease.
+    pub fn new(lease: Lease) -> Self {
+        Self { lease }
+    }
+
+    /// The lease itself.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Which task.
+    pub fn task(&self) -> TaskId {
+        self.lease.task
+    }
+
+    /// The fencing token: a later grant of the same task has a higher one.
+    pub fn epoch(&self) -> u32 {
+        self.lease.epoch
+    }
+
+    /// Which run of the task.
+    pub fn run(&self) -> u32 {
+        self.lease.run
+    }
+
+    /// Which attempt of the run; the first is 1.
+    pub fn attempt(&self) -> u32 {
+        self.lease.attempt
+    }
+
+    /// The same for every execution of one run.
+    pub fn idempotency_key(&self) -> String {
+        self.lease.idempotency_key()
+    }
+
+    /// The payload as the submitter wrote it: JSON text.
+    pub fn payload_text(&self) -> &Arc<str> {
+        &self.lease.payload
+    }
+
+    /// The payload as a value. One that does not fit never will: the error is a `Fail`.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, HandlerError> {
+        serde_json::from_str(&self.lease.payload).map_err(HandlerError::invalid_payload)
+    }
+}
+
+/// What a successful attempt leaves behind: nothing, or JSON text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output(Option<Arc<str>>);
+
+impl Output {
+    /// No result.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The value as JSON.
+    pub fn json(value: &impl Serialize) -> Result<Self, HandlerError> {
+        let text = serde_json::to_string(value).map_err(invalid_result)?;
+        Ok(Self(Some(text.into())))
+    }
+
+    /// JSON text, kept as it is spelled.
+    pub fn text(text: impl Into<Arc<str>>) -> Result<Self, HandlerError> {
+        let text = text.into();
+        serde_json::from_str::<&RawValue>(&text).map_err(invalid_result)?;
+        Ok(Self(Some(text)))
+    }
+
+    /// The attempt's own payload, which was found to be JSON when it was submitted.
+    pub fn payload_of(context: &Context) -> Self {
+        Self(Some(Arc::clone(context.payload_text())))
+    }
+
+    /// The JSON text.
+    pub fn into_text(self) -> Option<Arc<str>> {
+        self.0
+    }
+}
+
+/// Why an attempt failed, and whether another may follow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandlerError {
+    /// The next attempt may succeed.
+    #[error("{}: {}", .0.code, .0.message)]
+    Retry(Failure),
+    /// No attempt can succeed.
+    #[error("{}: {}", .0.code, .0.message)]
+    Fail(Failure),
+}
+
+impl HandlerError {
+    /// A failure that may pass. The code is stable and in upper case, the message for people.
+    pub fn retry(code: &str, message: impl Into<String>) -> Self {
+        Self::Retry(Failure::new(code, message))
+    }
+
+    /// A failure that stays. The code is stable and in upper case, the message for people.
+    pub fn fail(code: &str, message: impl Into<String>) -> Self {
+        Self::Fail(Failure::new(code, message))
+    }
+
+    /// The payload is not what the handler takes.
+    pub fn invalid_payload(why: impl ToString) -> Self {
+        Self::fail("INVALID_PAYLOAD", why.to_string())
+    }
+}
+
+fn invalid_result(why: serde_json::Error) -> HandlerError {
+    HandlerError::fail("INVALID_RESULT", why.to_string())
+}

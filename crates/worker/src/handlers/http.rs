@@ -1,0 +1,175 @@
+//! Sends one HTTP request and judges the answer by its status.
+//!
+//! The target is hostile until proven otherwise: only permitted addresses are dialled, redirects
+//! and proxies are not followed, and no more of the answer is read than is kept.
+
+mod request;
+
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Response, StatusCode};
+use serde::Serialize;
+
+use self::request::Request;
+use crate::handler::{Context, Handler, HandlerError, Output};
+use crate::outbound::{Guard, Refused, Resolver};
+
+/// The type `http`; its payload is `{method?, url, headers?, body?, expectStatus?}`.
+#[derive(Clone, Debug)]
+pub struct Http {
+    client: Client,
+    guard: Guard,
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of a body that become part of the result.
+const BODY_BYTES: usize = 64 * 1024;
+/// Bytes of a body that become part of an error message.
+const ERROR_BODY_BYTES: usize = 1024;
+
+impl Http {
+    /// A handler that dials what the guard permits, with one pool of connections.
+    pub fn new(guard: Guard) -> Self {
+        // An error means that the process has a provider already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = builder(&guard).build().unwrap_or_else(|error| {
+            // Without trusted roots https cannot work, but everything else can.
+            tracing::warn!(error = chain(&error), "https targets will be refused");
+            builder(&guard)
+                .tls_certs_only([])
+                .build()
+                .expect("without root certificates nothing outside the program is needed")
+        });
+        Self { client, guard }
+    }
+
+    async fn send(&self, request: &Request) -> Result<Response, HandlerError> {
+        if let Some(address) = request.literal_address() {
+            self.guard.check(address).map_err(refused)?;
+        }
+        let mut sending = self
+            .client
+            .request(request.method.clone(), request.url.clone())
+            .headers(request.headers.clone());
+        if let Some(body) = &request.body {
+            sending = sending.body(body.clone());
+        }
+        sending.send().await.map_err(transport_error)
+    }
+}
+
+#[async_trait]
+impl Handler for Http {
+    async fn run(&self, context: Context) -> Result<Output, HandlerError> {
+        let request = Request::new(&context)?;
+        let response = self.send(&request).await?;
+        let status = response.status();
+        if !request.expects(status) {
+            return Err(unexpected(status, response).await);
+        }
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let (body, truncated) = excerpt(response, BODY_BYTES).await.map_err(transport_error)?;
+        let headers = Headers { content_type };
+        Output::json(&Answer { status: status.as_u16(), headers, body, truncated })
+    }
+}
+
+/// The result of a task.
+#[derive(Serialize)]
+struct Answer {
+    status: u16,
+    headers: Headers,
+    body: String,
+    truncated: bool,
+}
+
+#[derive(Serialize)]
+struct Headers {
+    #[serde(rename = "content-type", skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+}
+
+fn builder(guard: &Guard) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("duly/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Resolver::new(guard.clone()))
+        .redirect(Policy::none())
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+}
+
+/// What the task's owner can do about a status that was not expected: wait, or change the task.
+async fn unexpected(status: StatusCode, response: Response) -> HandlerError {
+    let mut message = format!("the answer was {status}");
+    if let Ok((body, _)) = excerpt(response, ERROR_BODY_BYTES).await
+        && !body.is_empty()
+    {
+        message.push_str(": ");
+        message.push_str(&body);
+    }
+    if status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429) {
+        HandlerError::retry("HTTP_STATUS", message)
+    } else {
+        HandlerError::fail("HTTP_STATUS", message)
+    }
+}
+
+/// The beginning of a body as text, and whether there was more of it. Leaving the rest unread
+/// closes the connection.
+async fn excerpt(mut response: Response, limit: usize) -> reqwest::Result<(String, bool)> {
+    let mut bytes = Vec::new();
+    let mut truncated = false;
+    while let Some(chunk) = response.chunk().await? {
+        let kept = chunk.len().min(limit - bytes.len());
+        bytes.extend_from_slice(&chunk[..kept]);
+        if kept < chunk.len() {
+            truncated = true;
+            break;
+        }
+    }
+    // Databases refuse U+0000. Replacing it and what is no UTF-8 makes the text longer.
+    let mut text = String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}");
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        truncated = true;
+    }
+    Ok((text, truncated))
+}
+
+fn transport_error(error: reqwest::Error) -> HandlerError {
+    // A URL may hold secrets, and the task names it anyway.
+    let error = error.without_url();
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(inner) = cause {
+        if let Some(why) = inner.downcast_ref::<Refused>() {
+            return refused(*why);
+        }
+        cause = inner.source();
+    }
+    let code = if error.is_connect() { "HTTP_CONNECT" } else { "HTTP_ERROR" };
+    HandlerError::retry(code, chain(&error))
+}
+
+fn refused(why: Refused) -> HandlerError {
+    HandlerError::fail("ADDRESS_REFUSED", why.to_string())
+}
+
+/// An error and its causes on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,169 @@
+//! What an attempt's end turns into.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::limits::{JSON_DEPTH, RESULT_BYTES};
+use duly_worker::{Context, Guard, Handler, HandlerError, Output, Registry, handlers};
+
+use crate::source::{Rig, id, lease, outcome, sleep};
+
+/// Does what its payload names.
+struct Scripted;
+
+#[async_trait]
+impl Handler for Scripted {
+    async fn run(&self, context: Context) -> Result<Output, HandlerError> {
+        match context.payload::<String>()?.as_str() {
+            "panic" => panic!("no {}", "way"),
+            "panic late" => {
+                tokio::task::yield_now().await;
+                panic!("too late")
+            }
+            "panic in drop" => {
+                let _bomb = Bomb;
+                std::future::pending().await
+            }
+            "retry" => Err(HandlerError::retry("BUSY", "come \0 back")),
+            "fail" => Err(HandlerError::fail("GONE", "for good")),
+            "none" => Ok(Output::none()),
+            "largest" => Output::json(&"x".repeat(RESULT_BYTES - 2)),
+            "large" => Output::json(&"x".repeat(RESULT_BYTES - 1)),
+            "deep" => {
+                Output::text("[".repeat(JSON_DEPTH + 1).to_string() + &"]".repeat(JSON_DEPTH + 1))
+            }
+            "nul" => Output::json(&"\0"),
+            "not json" => Output::text("{"),
+            other => Err(HandlerError::invalid_payload(other)),
+        }
+    }
+}
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+async fn run(leases: Vec<Lease>) -> Vec<Finish> {
+    let registry = Registry::new().with("scripted", Scripted).with("sleep", handlers::Sleep);
+    let rig = Rig::start(4, 4, registry);
+    let count = leases.len();
+    rig.source.submit(leases);
+    let finishes = rig.source.finished(count).await;
+    rig.stop().await;
+    finishes
+}
+
+async fn run_scripted(script: &str) -> Outcome {
+    let mut scripted = lease(1, "scripted", &format!("{script:?}"));
+    scripted.timeout = Some(Duration::from_secs(2));
+    outcome(&run(vec![scripted]).await, 1)
+}
+
+fn code(outcome: &Outcome) -> (&'static str, &str, &str) {
+    match outcome {
+        Outcome::Retry { error, .. } => ("retry", &error.code, &error.message),
+        Outcome::Fail { error } => ("fail", &error.code, &error.message),
+        other => panic!("no failure: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handlers_decision_is_kept() {
+    let retry = run_scripted("retry").await;
+    assert_eq!(code(&retry), ("retry", "BUSY", "come \u{fffd} back"));
+    assert_eq!(code(&run_scripted("fail").await), ("fail", "GONE", "for good"));
+    let strange = run_scripted("strange").await;
+    assert_eq!(code(&strange), ("fail", "INVALID_PAYLOAD", "strange"));
+    assert_eq!(run_scripted("none").await, Outcome::Success { result: None });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_a_retry_with_its_message() {
+    assert_eq!(code(&run_scripted("panic").await), ("retry", "PANIC", "no way"));
+    assert_eq!(code(&run_scripted("panic late").await), ("retry", "PANIC", "too late"));
+    assert_eq!(code(&run_scripted("panic in drop").await), ("retry", "PANIC", "dropped"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_over_its_time_is_a_retry() {
+    let mut slow = sleep(1, 10);
+    slow.timeout = Some(Duration::from_millis(1_500));
+    let started = tokio::time::Instant::now();
+    let finishes = run(vec![slow]).await;
+    assert_eq!(started.elapsed(), Duration::from_millis(1_500));
+    let outcome = outcome(&finishes, 1);
+    assert_eq!(code(&outcome), ("retry", "TIMEOUT", "the handler took longer than 1.5 s"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_without_a_handler_is_a_retry() {
+    let finishes = run(vec![lease(1, "other", "1")]).await;
+    let (decision, code, _) = code(&finishes[0].outcome);
+    assert_eq!((decision, code), ("retry", "NO_HANDLER"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_cannot_be_kept_is_a_failure() {
+    let Outcome::Success { result } = run_scripted("largest").await else { panic!("it fits") };
+    assert_eq!(result.unwrap().len(), RESULT_BYTES);
+    for (script, expected) in [
+        ("large", "RESULT_TOO_LARGE"),
+        ("deep", "INVALID_RESULT"),
+        ("nul", "INVALID_RESULT"),
+        ("not json", "INVALID_RESULT"),
+    ] {
+        let outcome = run_scripted(script).await;
+        let (decision, code, _) = code(&outcome);
+        assert_eq!((decision, code), ("fail", expected), "{script}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_retry_draws_its_own_entropy() {
+    let finishes = run((1..=3).map(|n| lease(n, "scripted", "\"retry\"")).collect()).await;
+    let mut drawn: Vec<u64> = finishes
+        .iter()
+        .map(|finish| match finish.outcome {
+            Outcome::Retry { entropy, .. } => entropy,
+            ref other => panic!("no retry: {other:?}"),
+        })
+        .collect();
+    drawn.sort_unstable();
+    assert_eq!(drawn, [1, 2, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_built_in_handlers_do_what_they_say() {
+    let rig = Rig::start(8, 0, handlers::builtin(Guard::new(vec![])));
+    let mut flaky = lease(1, "flaky", r#"{"failTimes":2}"#);
+    flaky.attempt = 2;
+    let mut recovered = lease(2, "flaky", r#"{"failTimes":2}"#);
+    recovered.attempt = 3;
+    rig.source.submit([
+        flaky,
+        recovered,
+        lease(3, "echo", r#"{ "n": 123456789012345678901234567890 }"#),
+        lease(4, "sleep", r#"{"seconds":1.5}"#),
+        lease(5, "sleep", r#"{"seconds":-1}"#),
+        lease(6, "sleep", r#"{"seconds":86401}"#),
+        lease(7, "sleep", r#"{"seconds":1,"millis":1}"#),
+    ]);
+    let finishes = rig.source.finished(7).await;
+    let text = |number| match outcome(&finishes, number) {
+        Outcome::Success { result } => result.unwrap().to_string(),
+        other => format!("{} {}", code(&other).0, code(&other).1),
+    };
+    assert_eq!(text(1), "retry FLAKY");
+    assert_eq!(text(2), r#"{"attempts":3}"#);
+    assert_eq!(text(3), r#"{ "n": 123456789012345678901234567890 }"#);
+    assert_eq!(text(4), r#"{"sleptSeconds":1.5}"#);
+    for number in 5..=7 {
+        assert_eq!(text(number), "fail INVALID_PAYLOAD", "{:?}", id(number));
+    }
+    rig.stop().await;
+}

@@ -1,0 +1,133 @@
+//! How a worker ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duly_core::lease::Outcome;
+use duly_worker::handlers::{Echo, Sleep};
+use duly_worker::{Context, Handler, HandlerError, Output, Registry, Report};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::source::{Rig, echo, lease, outcome, rest, sleep};
+
+fn registry() -> Registry {
+    Registry::new().with("echo", Echo).with("sleep", Sleep)
+}
+
+/// One task of ten seconds runs, another waits for its place.
+async fn one_runs_one_waits(grace: Duration) -> Rig {
+    let rig = Rig::with_grace(1, 1, registry(), grace);
+    rig.source.submit([sleep(0, 10), sleep(1, 10)]);
+    rig.source.until(|seen| seen.granted == 2).await;
+    rest().await;
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_worker_stops_at_once_and_takes_its_claim_along() {
+    let rig = Rig::start(4, 4, registry());
+    rig.source.submit([echo(0)]);
+    rig.source.finished(1).await;
+    rest().await;
+    let (source, started) = (Arc::clone(&rig.source), Instant::now());
+    assert_eq!(rig.stop().await, Report { done: 1, ..Report::default() });
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert_eq!(source.seen().pending, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_handed_back_and_what_runs_may_end() {
+    let started = Instant::now();
+    let rig = one_runs_one_waits(Duration::from_secs(30)).await;
+    let source = Arc::clone(&rig.source);
+    let report = rig.stop().await;
+    assert_eq!(started.elapsed(), Duration::from_secs(10));
+    assert_eq!(report, Report { done: 2, released: 1, ..Report::default() });
+    let finishes = source.finished(2).await;
+    assert_eq!(outcome(&finishes, 1), Outcome::Release);
+    assert!(matches!(outcome(&finishes, 0), Outcome::Success { .. }));
+    assert_eq!(source.seen().batches[0].len(), 1, "it was handed back at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_beyond_the_grace_is_stopped_and_handed_back() {
+    let rig = one_runs_one_waits(Duration::from_secs(5)).await;
+    let (source, started) = (Arc::clone(&rig.source), Instant::now());
+    let report = rig.stop().await;
+    assert_eq!(started.elapsed(), Duration::from_secs(5));
+    assert_eq!(report, Report { done: 2, released: 2, ..Report::default() });
+    let finishes = source.finished(2).await;
+    assert_eq!(outcome(&finishes, 0), Outcome::Release);
+    assert_eq!(outcome(&finishes, 1), Outcome::Release);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_does_not_hold_the_shutdown_for_ever() {
+    let rig = Rig::start(1, 1, registry());
+    rig.source.change(|seen| seen.hanging = true);
+    rig.source.submit([echo(0)]);
+    rig.source.finished(1).await;
+    let started = Instant::now();
+    assert_eq!(rig.stop().await, Report { unanswered: 1, ..Report::default() });
+    assert_eq!(started.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_source_ends_the_worker() {
+    let mut rig = Rig::start(2, 2, registry());
+    rig.source.submit([sleep(0, 10)]);
+    rig.source.until(|seen| seen.granted == 1).await;
+    rest().await;
+    rig.source.change(|seen| seen.closed = true);
+    let report = rig.report().await;
+    assert_eq!(report, Report { released: 1, unanswered: 1, ..Report::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_closes_during_the_shutdown_ends_it() {
+    let mut rig = one_runs_one_waits(Duration::from_secs(30)).await;
+    rig.source.change(|seen| seen.hanging = true);
+    rig.shutdown.cancel();
+    rig.source.until(|seen| seen.batches.len() == 1).await;
+    let started = Instant::now();
+    rig.source.change(|seen| seen.closed = true);
+    let report = rig.report().await;
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert_eq!(report, Report { released: 2, unanswered: 2, ..Report::default() });
+}
+
+/// Tells when it starts and when it is dropped.
+#[derive(Clone, Default)]
+struct Endless {
+    started: Arc<Notify>,
+    dropped: Arc<Notify>,
+}
+
+struct TellsItsEnd(Arc<Notify>);
+
+impl Drop for TellsItsEnd {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+#[async_trait]
+impl Handler for Endless {
+    async fn run(&self, _: Context) -> Result<Output, HandlerError> {
+        let _end = TellsItsEnd(Arc::clone(&self.dropped));
+        self.started.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_do_not_outlive_a_worker_that_is_dropped() {
+    let endless = Endless::default();
+    let mut rig = Rig::start(1, 0, Registry::new().with("endless", endless.clone()));
+    rig.source.submit([lease(0, "endless", "null")]);
+    endless.started.notified().await;
+    rig.worker.abort_all();
+    endless.dropped.notified().await;
+}

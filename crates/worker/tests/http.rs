@@ -1,0 +1,355 @@
+//! The http handler against a server of a few lines on the loopback interface.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+use duly_core::id::TaskId;
+use duly_core::lease::Lease;
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::time::Timestamp;
+use duly_worker::handlers::Http;
+use duly_worker::{Context, Guard, Handler, HandlerError};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
+/// Waits for one request and answers it with these bytes.
+struct Server {
+    listener: TcpListener,
+    url: String,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        Self { listener, url }
+    }
+
+    /// The request as text, once it is complete and answered.
+    async fn answer(&self, answer: &[u8]) -> String {
+        let (mut stream, _) = self.listener.accept().await.unwrap();
+        let request = read_request(&mut stream).await;
+        // A client that has read enough hangs up.
+        let _ = stream.write_all(answer).await;
+        request
+    }
+
+    fn was_dialled(self) -> bool {
+        let listener = self.listener.into_std().unwrap();
+        listener.accept().is_ok()
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut request = String::new();
+    let mut bytes = [0; 4096];
+    loop {
+        let count = stream.read(&mut bytes).await.unwrap();
+        request.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        let Some((head, body)) = request.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            return request;
+        }
+    }
+}
+
+fn loopback() -> Http {
+    Http::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()]))
+}
+
+fn context(payload: &Value) -> Context {
+    let now = Timestamp::from_millis(1_900_000_000_000);
+    let task_type = TypeName::new("http").unwrap();
+    let (tenant, queue) = (TenantName::default_tenant(), QueueName::default_queue());
+    Context::new(Lease {
+        task: TaskId::mint(now, 7, 8),
+        epoch: 5,
+        run: 2,
+        attempt: 3,
+        retries: 3,
+        lane: Lane { tenant, queue, task_type },
+        timeout: None,
+        granted_at: now,
+        run_at: now,
+        payload: payload.to_string().into(),
+    })
+}
+
+async fn run(http: &Http, payload: Value) -> Result<Value, HandlerError> {
+    let output = http.run(context(&payload)).await?;
+    Ok(serde_json::from_str(&output.into_text().unwrap()).unwrap())
+}
+
+/// Sends one request; returns it and what the handler made of the answer.
+async fn exchange(mut payload: Value, answer: &str) -> (String, Result<Value, HandlerError>) {
+    let (server, http) = (Server::start().await, loopback());
+    payload["url"] = format!("{}/path?q=1", server.url).into();
+    tokio::join!(server.answer(answer.as_bytes()), run(&http, payload))
+}
+
+fn code(result: Result<Value, HandlerError>) -> (&'static str, String, String) {
+    match result.unwrap_err() {
+        HandlerError::Retry(failure) => ("retry", failure.code, failure.message),
+        HandlerError::Fail(failure) => ("fail", failure.code, failure.message),
+    }
+}
+
+fn assert_invalid(result: Result<Value, HandlerError>, case: &str) {
+    let (decision, code, _) = code(result);
+    assert_eq!((decision, code.as_str()), ("fail", "INVALID_PAYLOAD"), "{case}");
+}
+
+#[tokio::test]
+async fn a_request_names_its_task() {
+    let payload = json!({"headers": {"X-One": "1", "traceparent": "00-a-b-01"}});
+    let (request, result) = exchange(payload, NO_CONTENT).await;
+    let id = context(&json!({})).task();
+    assert!(request.starts_with("GET /path?q=1 HTTP/1.1\r\n"), "{request}");
+    for header in [
+        format!("duly-task-id: {id}"),
+        "duly-epoch: 5".to_owned(),
+        "duly-attempt: 3".to_owned(),
+        format!("idempotency-key: {id}-2"),
+        format!("user-agent: duly/{}", env!("CARGO_PKG_VERSION")),
+        "x-one: 1".to_owned(),
+        "traceparent: 00-a-b-01".to_owned(),
+    ] {
+        assert!(request.contains(&format!("\r\n{header}\r\n")), "{header} in {request}");
+    }
+    let empty = json!({"status": 204, "headers": {}, "body": "", "truncated": false});
+    assert_eq!(result.unwrap(), empty);
+}
+
+#[tokio::test]
+async fn a_body_is_sent_as_it_is_spelled() {
+    let (request, _) = exchange(json!({"body": {"b": 1, "a": [2]}}), NO_CONTENT).await;
+    assert!(request.starts_with("POST "), "{request}");
+    assert!(request.contains("content-type: application/json\r\n"), "{request}");
+    assert!(request.ends_with(r#"{"a":[2],"b":1}"#), "{request}");
+
+    let (request, _) = exchange(json!({"body": "plain\ntext", "method": "put"}), NO_CONTENT).await;
+    assert!(request.starts_with("PUT "), "{request}");
+    assert!(!request.contains("content-type"), "{request}");
+    assert!(request.ends_with("\r\n\r\nplain\ntext"), "{request}");
+
+    let typed = json!({"body": [1], "headers": {"Content-Type": "application/x"}});
+    let (request, _) = exchange(typed, NO_CONTENT).await;
+    assert!(request.contains("content-type: application/x\r\n"), "{request}");
+    assert!(!request.contains("application/json"), "{request}");
+}
+
+#[tokio::test]
+async fn an_answer_becomes_the_result() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: a=b\r\n\
+                  Content-Length: 8\r\n\r\nhi\0there";
+    let (_, result) = exchange(json!({}), answer).await;
+    let headers = json!({"content-type": "text/plain"});
+    let expected = json!({
+        "status": 200, "headers": headers, "body": "hi\u{fffd}there", "truncated": false
+    });
+    assert_eq!(result.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_large_body_is_cut() {
+    const KEPT: usize = 64 * 1024;
+    for (sent, truncated) in [(KEPT, false), (KEPT + 1, true), (4 * 1024 * 1024, true)] {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {sent}\r\n\r\n{}", "x".repeat(sent));
+        let (_, result) = exchange(json!({}), &answer).await;
+        let result = result.unwrap();
+        assert_eq!(result["body"].as_str().unwrap().len(), KEPT, "{sent}");
+        assert_eq!(result["truncated"], truncated, "{sent}");
+    }
+    let endless = format!("HTTP/1.1 200 OK\r\n\r\n{}", "ä".repeat(KEPT));
+    let (_, result) = exchange(json!({}), &endless).await;
+    assert_eq!(result.unwrap()["body"], "ä".repeat(KEPT / 2));
+}
+
+#[tokio::test]
+async fn a_status_decides_between_retry_and_failure() {
+    for (status, decision) in [
+        (301, "fail"),
+        (400, "fail"),
+        (404, "fail"),
+        (408, "retry"),
+        (409, "retry"),
+        (422, "fail"),
+        (425, "retry"),
+        (429, "retry"),
+        (500, "retry"),
+        (503, "retry"),
+    ] {
+        let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 6\r\n\r\nreason");
+        let (_, result) = exchange(json!({}), &answer).await;
+        let (decided, code, message) = code(result);
+        assert_eq!((decided, code.as_str()), (decision, "HTTP_STATUS"), "{status}");
+        assert!(message.contains(&status.to_string()), "{message}");
+        assert!(message.ends_with(": reason"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_expected_status_can_be_named() {
+    let not_found = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    for expected in [json!(404), json!([200, 404])] {
+        let (_, result) = exchange(json!({"expectStatus": expected}), not_found).await;
+        assert_eq!(result.unwrap()["status"], 404);
+    }
+    let (_, result) = exchange(json!({"expectStatus": 200}), not_found).await;
+    assert_eq!(code(result).0, "fail");
+    let (_, result) = exchange(json!({"expectStatus": [404]}), NO_CONTENT).await;
+    assert_eq!(code(result).1, "HTTP_STATUS");
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Server::start().await;
+    let answer =
+        format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", elsewhere.url);
+    let (_, result) = exchange(json!({}), &answer).await;
+    assert_eq!(code(result), ("fail", "HTTP_STATUS".into(), "the answer was 302 Found".into()));
+    assert!(!elsewhere.was_dialled());
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_a_retry() {
+    let gone = Server::start().await.url;
+    let (decision, reason, message) = code(run(&loopback(), json!({"url": gone})).await);
+    assert_eq!((decision, reason.as_str()), ("retry", "HTTP_CONNECT"), "{message}");
+
+    let (_, result) = exchange(json!({}), "nonsense\r\n\r\n").await;
+    let (decision, reason, message) = code(result);
+    assert_eq!((decision, reason.as_str()), ("retry", "HTTP_ERROR"), "{message}");
+    assert!(!message.contains("q=1"), "the URL may hold secrets: {message}");
+
+    let (_, result) =
+        exchange(json!({}), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort").await;
+    assert_eq!(code(result).1, "HTTP_ERROR");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_speak_tls_is_a_retry() {
+    let server = Server::start().await;
+    let url = server.url.replace("http://", "https://");
+    let http = loopback();
+    let plain = async {
+        let (mut stream, _) = server.listener.accept().await.unwrap();
+        stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
+        stream
+    };
+    let (_stream, result) = tokio::join!(plain, run(&http, json!({"url": url})));
+    let (decision, reason, message) = code(result);
+    assert_eq!((decision, reason.as_str()), ("retry", "HTTP_CONNECT"), "{message}");
+}
+
+#[tokio::test]
+async fn refused_addresses_are_never_dialled() {
+    let server = Server::start().await;
+    let port = server.listener.local_addr().unwrap().port();
+    let http = Http::new(Guard::new(vec![]));
+    for host in [
+        "127.0.0.1",
+        "127.0.0.1.",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0x7f.1",
+        "127.1",
+        "0",
+        "１２７.0.0.1",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
+        "[64:ff9b::127.0.0.1]",
+        "[2002:7f00:1::]",
+        "169.254.169.254",
+        "10.0.0.1",
+        "192.168.1.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "localhost",
+        "LOCALHOST",
+        "ｌocalhost",
+    ] {
+        let url = format!("http://{host}:{port}/");
+        let (decision, reason, message) = code(run(&http, json!({"url": url})).await);
+        assert_eq!((decision, reason.as_str()), ("fail", "ADDRESS_REFUSED"), "{host}: {message}");
+        assert!(message.contains("outbound.allow"), "{message}");
+    }
+    assert!(!server.was_dialled());
+}
+
+#[tokio::test]
+async fn a_name_leads_to_the_addresses_that_are_permitted() {
+    let (server, http) = (Server::start().await, loopback());
+    let url = server.url.replace("127.0.0.1", "localhost");
+    let (_, result) =
+        tokio::join!(server.answer(NO_CONTENT.as_bytes()), run(&http, json!({"url": url})));
+    assert_eq!(result.unwrap()["status"], 204);
+}
+
+#[tokio::test]
+async fn a_bad_payload_is_a_failure_before_anything_is_sent() {
+    let server = Server::start().await;
+    let (http, url) = (loopback(), server.url.clone());
+    for payload in [
+        json!({}),
+        json!({"url": url, "extra": 1}),
+        json!({"url": "not a url"}),
+        json!({"url": "ftp://127.0.0.1/"}),
+        json!({"url": "file:///etc/passwd"}),
+        json!({"url": "gopher://127.0.0.1/"}),
+        json!({"url": url.replace("127", "user@127")}),
+        json!({"url": url.replace("127", ":pass@127")}),
+        json!({"url": "http://[fe80::1%25eth0]/"}),
+        json!({"url": url, "method": "CONNECT"}),
+        json!({"url": url, "method": "GET / HTTP/1.1\r\nX: y"}),
+        json!({"url": url, "expectStatus": []}),
+        json!({"url": url, "expectStatus": 99}),
+        json!({"url": url, "expectStatus": "200"}),
+    ] {
+        assert_invalid(run(&http, payload.clone()).await, &payload.to_string());
+    }
+    assert!(!server.was_dialled());
+}
+
+#[tokio::test]
+async fn headers_that_are_not_the_tasks_to_set_are_refused() {
+    let server = Server::start().await;
+    let http = loopback();
+    for (name, value) in [
+        ("Host", "other"),
+        ("content-length", "1"),
+        ("Transfer-Encoding", "chunked"),
+        ("Connection", "close"),
+        ("Upgrade", "h2c"),
+        ("TE", "trailers"),
+        ("Trailer", "x"),
+        ("Keep-Alive", "1"),
+        ("Proxy-Authorization", "x"),
+        ("Proxy-Anything", "x"),
+        ("User-Agent", "x"),
+        ("Idempotency-Key", "x"),
+        ("Duly-Task-Id", "x"),
+        ("duly-anything", "x"),
+        ("X-Line", "a\r\nB: c"),
+        ("X-Line", "a\nb"),
+        ("X-Nul", "a\0"),
+        ("X\r\nY", "a"),
+        ("X Y", "a"),
+        ("", "a"),
+    ] {
+        let payload = json!({"url": server.url, "headers": {name: value}});
+        assert_invalid(run(&http, payload).await, name);
+    }
+    let twice = json!({"url": server.url, "headers": {"X-One": "1", "x-one": "2"}});
+    assert_invalid(run(&http, twice).await, "twice");
+    assert!(!server.was_dialled());
+}
