@@ -18,6 +18,9 @@ pub struct NotAnInstant;
 const END: i64 = 253_402_300_799_999;
 
 impl Timestamp {
+    /// The beginning of 1970.
+    pub const EPOCH: Self = Self(0);
+
     /// The instant this many milliseconds after 1970.
     ///
     /// # Panics

@@ -1,3 +1,4 @@
 //! What callers can ask for, one file per verb.
 
 pub mod submit;
+pub mod wait;

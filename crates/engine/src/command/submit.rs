@@ -1,6 +1,20 @@
 //! Submit tasks.
 
-use duly_core::task::Task;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use duly_core::id::TaskId;
+use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES, SUBMIT_QUEUE};
+use duly_core::name::{Lane, TenantName};
+use duly_core::ports::store::{self, Submitted};
+use duly_core::state::Status;
+use duly_core::submit::Spec;
+use duly_core::task::{Idempotency, NewTask, Task};
+use duly_core::time::Timestamp;
+use tokio::sync::oneshot;
+
+use crate::engine::Engine;
+use crate::submitter::{Settled, Submission};
 
 /// A task that was taken.
 #[derive(Clone, Debug)]
@@ -38,5 +52,151 @@ pub enum Error {
     Closed,
     /// The store did not take it.
     #[error(transparent)]
-    Store(#[from] std::sync::Arc<duly_core::ports::store::Error>),
+    Store(#[from] Arc<store::Error>),
+}
+
+type Answer = Result<Accepted, Refused>;
+
+impl Engine {
+    /// Stores tasks and answers once they are durable, one answer per spec, in order.
+    ///
+    /// A large submit is stored in several commits; should one fail, the call fails, and the
+    /// caller repeats it with the same idempotency keys, as after any lost answer.
+    pub async fn submit(
+        &self,
+        tenant: &TenantName,
+        specs: Vec<Spec>,
+    ) -> Result<Vec<Answer>, Error> {
+        let now = self.store().now().await.map_err(Arc::new)?;
+        let mut answers: Vec<Option<Answer>> = specs.iter().map(|_| None).collect();
+        let mut tasks = Vec::with_capacity(specs.len());
+        let mut places = Vec::with_capacity(specs.len());
+        for (place, (spec, random)) in specs.into_iter().zip(self.draw(answers.len())).enumerate() {
+            if spec.is_too_far(now) {
+                answers[place] = Some(Err(Refused::TooFarAhead));
+            } else {
+                places.push(place);
+                tasks.push(self.new_task(tenant, spec, now, random));
+            }
+        }
+        let mut places = places.into_iter();
+        for calls in self.send(tasks)? {
+            let (tasks, settled) = calls.await.map_err(|_| Error::Closed)??;
+            for ((task, outcome), place) in tasks.into_iter().zip(settled).zip(places.by_ref()) {
+                answers[place] = Some(self.answer(tenant, task, outcome).await?);
+            }
+        }
+        Ok(answers.into_iter().map(|answer| answer.expect("every spec was answered")).collect())
+    }
+
+    fn draw(&self, count: usize) -> Vec<u64> {
+        let mut numbers = vec![0; count];
+        self.random().fill(&mut numbers);
+        numbers
+    }
+
+    fn new_task(&self, tenant: &TenantName, spec: Spec, now: Timestamp, random: u64) -> NewTask {
+        let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
+        let run_at = spec.start.resolve(now);
+        NewTask {
+            id: TaskId::mint(run_at, self.next_ordinal(), random),
+            lane: Lane { tenant: tenant.clone(), queue: spec.queue, task_type: spec.task_type },
+            priority: spec.priority,
+            run_at,
+            created_at: now,
+            retries: spec.retries,
+            timeout: spec.timeout,
+            labels: spec.labels,
+            payload: spec.payload,
+            idempotency: spec
+                .idempotency_key
+                .zip(body)
+                .map(|(key, body)| Idempotency { key, body }),
+        }
+    }
+
+    /// Queues the tasks for the submitter, in calls that the store can take whole.
+    fn send(
+        &self,
+        tasks: Vec<NewTask>,
+    ) -> Result<Vec<oneshot::Receiver<Result<Settled, Arc<store::Error>>>>, Error> {
+        if self.backlog().load(Ordering::Relaxed) > SUBMIT_QUEUE {
+            return Err(Error::Overloaded);
+        }
+        let submissions = self.submissions().ok_or(Error::Closed)?;
+        let mut calls = Vec::new();
+        for tasks in chunks(tasks) {
+            let (reply, answer) = oneshot::channel();
+            self.backlog().fetch_add(tasks.len(), Ordering::Relaxed);
+            submissions.send(Submission { tasks, reply }).map_err(|_| Error::Closed)?;
+            calls.push(answer);
+        }
+        Ok(calls)
+    }
+
+    async fn answer(
+        &self,
+        tenant: &TenantName,
+        task: NewTask,
+        outcome: Submitted,
+    ) -> Result<Answer, Error> {
+        let unserved = !self.served().contains(&task.lane.task_type);
+        let accepted = |task, replayed| Ok(Accepted { task, replayed, unserved });
+        Ok(match outcome {
+            Submitted::Stored => accepted(stored(task, None), false),
+            Submitted::HandedOff { epoch, granted_at } => {
+                accepted(stored(task, Some((epoch, granted_at))), false)
+            }
+            Submitted::KeyReused => Err(Refused::KeyReused),
+            Submitted::LaneLimit => Err(Refused::LaneLimit),
+            Submitted::Replayed { id } => {
+                let first = self.get(tenant, id).await.map_err(Arc::new)?;
+                match first {
+                    Some(first) => accepted(first, true),
+                    // The first task is gone, yet its key is not: there is nothing to answer with.
+                    None => Err(Refused::KeyReused),
+                }
+            }
+        })
+    }
+}
+
+fn chunks(tasks: Vec<NewTask>) -> Vec<Vec<NewTask>> {
+    let (mut chunks, mut bytes) = (Vec::new(), usize::MAX);
+    for task in tasks {
+        let full = chunks.last().is_none_or(|chunk: &Vec<NewTask>| chunk.len() == STORE_BATCH);
+        bytes = bytes.saturating_add(task.payload.len());
+        if full || bytes > STORE_BATCH_BYTES {
+            bytes = task.payload.len();
+            chunks.push(Vec::new());
+        }
+        chunks.last_mut().expect("just made").push(task);
+    }
+    chunks
+}
+
+/// The task as the commit left it; nobody needs to read it back.
+fn stored(task: NewTask, granted: Option<(u32, Timestamp)>) -> Task {
+    Task {
+        id: task.id,
+        lane: task.lane,
+        status: if granted.is_some() { Status::Running } else { Status::Pending },
+        priority: task.priority,
+        run_at: task.run_at,
+        created_at: task.created_at,
+        granted_at: granted.map(|(_, at)| at),
+        finished_at: None,
+        run: 1,
+        charged: 0,
+        retries: task.retries,
+        epoch: granted.map_or(0, |(epoch, _)| epoch),
+        losses: 0,
+        timeout: task.timeout,
+        session: None,
+        worker: None,
+        labels: task.labels,
+        payload: task.payload,
+        result: None,
+        error: None,
+    }
 }

@@ -1,0 +1,107 @@
+//! Where a session's claim waits for work. Two parties serve it: the dispatcher, which claims
+//! what is due, and the submitter, which hands new tasks over as it stores them. Whoever takes
+//! the claim serves it or puts it back.
+
+use duly_core::id::SessionId;
+use duly_core::lease::Lease;
+use duly_core::ports::store::Claim;
+use duly_core::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+/// A worker's claim that has not been served.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) claim: Claim,
+    reply: oneshot::Sender<Vec<Lease>>,
+}
+
+impl Waiting {
+    /// Hands the leases over; gives them back if the worker no longer waits.
+    pub(crate) fn serve(self, leases: Vec<Lease>) -> Result<(), Vec<Lease>> {
+        self.reply.send(leases)
+    }
+}
+
+/// One session's place to wait.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    session: SessionId,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sequence: u64,
+    waiting: Option<Waiting>,
+    /// The earliest hint since the dispatcher looked.
+    hint: Option<Timestamp>,
+    closed: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(session: SessionId) -> Self {
+        Self { session, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// Places a claim; the session's previous one, if any, is given up. Nothing when closed.
+    pub(crate) fn place(&self, max: usize) -> Option<oneshot::Receiver<Vec<Lease>>> {
+        let (reply, leases) = oneshot::channel();
+        let mut state = self.state.lock();
+        if state.closed {
+            return None;
+        }
+        state.sequence += 1;
+        let claim = Claim { session: self.session, sequence: state.sequence, max };
+        state.waiting = Some(Waiting { claim, reply });
+        drop(state);
+        self.changed.notify_one();
+        Some(leases)
+    }
+
+    /// Takes the claim, unless its worker has gone.
+    pub(crate) fn take(&self) -> Option<Waiting> {
+        self.state.lock().waiting.take().filter(|waiting| !waiting.reply.is_closed())
+    }
+
+    /// Puts an unserved claim back, unless a newer one was placed meanwhile.
+    pub(crate) fn put_back(&self, waiting: Waiting) {
+        let mut state = self.state.lock();
+        if state.waiting.is_none() && !state.closed && !waiting.reply.is_closed() {
+            state.waiting = Some(waiting);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Whether a claim waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state.lock().waiting.as_ref().is_some_and(|waiting| !waiting.reply.is_closed())
+    }
+
+    /// Something is due at this time.
+    pub(crate) fn hint(&self, due: Timestamp) {
+        let mut state = self.state.lock();
+        state.hint = Some(state.hint.map_or(due, |known| known.min(due)));
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// The earliest hint since the last call.
+    pub(crate) fn take_hint(&self) -> Option<Timestamp> {
+        self.state.lock().hint.take()
+    }
+
+    /// Waits until a claim was placed or put back, or a hint came.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Gives up the claim that waits and refuses new ones.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.waiting = None;
+    }
+}

@@ -1,0 +1,241 @@
+//! The loop between one worker session and the store: commits outcomes and claims what is due,
+//! both in one exchange. It sleeps until the next due time, a hint, an outcome or a claim;
+//! nothing is scanned at an interval.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
+use duly_core::limits::STORE_BATCH;
+use duly_core::ports::store::{Error, Exchange, Exchanged, Store};
+use duly_core::time::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::desk::{Desk, Waiting};
+use crate::outcomes::Outcomes;
+use crate::source::FinishCall;
+
+/// How long the loop trusts that no hint was lost.
+const SAFETY_POLL: Duration = Duration::from_secs(30);
+/// How long it waits for a store that does not answer, at first and at the most.
+const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+pub(crate) struct Dispatcher {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) session: SessionId,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) inbox: mpsc::UnboundedReceiver<FinishCall>,
+    pub(crate) outcomes: Arc<Outcomes>,
+}
+
+/// What the loop knows between two exchanges.
+struct State {
+    finishes: VecDeque<Pending>,
+    /// When to claim next; at once to begin with.
+    due: Option<Timestamp>,
+    back_off: Duration,
+}
+
+/// An outcome that is not committed yet, and who waits for it.
+struct Pending {
+    finish: Finish,
+    call: Option<Arc<CallState>>,
+}
+
+/// The answers of one call, collected item by item.
+struct CallState {
+    answers: parking_lot::Mutex<Vec<Finished>>,
+    expected: usize,
+    reply: parking_lot::Mutex<Option<oneshot::Sender<Vec<Finished>>>>,
+}
+
+impl Dispatcher {
+    /// Works until shut down, then commits what is left.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        let mut state = State {
+            finishes: VecDeque::new(),
+            due: Some(Timestamp::EPOCH),
+            back_off: Duration::ZERO,
+        };
+        loop {
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                () = self.wait(&mut state) => {}
+            }
+            if !self.run_once(&mut state).await {
+                tokio::select! {
+                    () = shutdown.cancelled() => break,
+                    () = tokio::time::sleep(state.back_off) => {}
+                }
+            }
+        }
+        self.desk.close();
+        self.inbox.close();
+        self.collect(&mut state);
+        while !state.finishes.is_empty() && self.run_once(&mut state).await {}
+    }
+
+    /// Waits until there is something to exchange.
+    async fn wait(&mut self, state: &mut State) {
+        loop {
+            self.collect(state);
+            if let Some(hint) = self.desk.take_hint() {
+                state.due = Some(state.due.map_or(hint, |due| due.min(hint)));
+            }
+            let claims_in =
+                if self.desk.is_waiting() { self.time_to(state.due).await } else { None };
+            if !state.finishes.is_empty() || claims_in == Some(Duration::ZERO) {
+                return;
+            }
+            tokio::select! {
+                call = self.inbox.recv() => match call {
+                    Some(call) => accept(state, call),
+                    // Every source is gone; only shutdown can come now.
+                    None => std::future::pending().await,
+                },
+                () = self.desk.changed() => {}
+                () = sleep_for(claims_in) => {
+                    if claims_in == Some(SAFETY_POLL) {
+                        state.due = Some(Timestamp::EPOCH);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long until a waiting claim should be tried: until something is due, or until the
+    /// safety poll. A store that cannot tell the time is asked at once, and backed off from.
+    async fn time_to(&self, due: Option<Timestamp>) -> Option<Duration> {
+        let Some(due) = due else { return Some(SAFETY_POLL) };
+        match self.store.now().await {
+            Ok(now) => Some(due.since(now).min(SAFETY_POLL)),
+            Err(_) => Some(Duration::ZERO),
+        }
+    }
+
+    fn collect(&mut self, state: &mut State) {
+        while let Ok(call) = self.inbox.try_recv() {
+            accept(state, call);
+        }
+    }
+
+    /// One exchange. Returns whether the store answered.
+    async fn run_once(&mut self, state: &mut State) -> bool {
+        let count = state.finishes.len().min(STORE_BATCH);
+        let finishes: Vec<Finish> =
+            state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
+        let waiting = self.desk.take();
+        let claim = waiting.as_ref().map(|waiting| waiting.claim);
+        if finishes.is_empty() && claim.is_none() {
+            // The submitter was quicker and serves the claim.
+            return true;
+        }
+        let exchange = Exchange { session: self.session, finishes, claim };
+        match self.store.exchange(exchange).await {
+            Ok(answer) => {
+                state.back_off = Duration::ZERO;
+                self.settle(state, count, waiting, answer);
+                true
+            }
+            Err(error) => {
+                if let Some(waiting) = waiting {
+                    self.desk.put_back(waiting);
+                }
+                self.endure(state, count, &error);
+                false
+            }
+        }
+    }
+
+    fn settle(&self, state: &mut State, count: usize, waiting: Option<Waiting>, answer: Exchanged) {
+        let committed: Vec<Pending> = state.finishes.drain(..count).collect();
+        self.outcomes.announce(ended(&committed, &answer.finished));
+        for (pending, finished) in committed.into_iter().zip(answer.finished) {
+            pending.settle(finished);
+        }
+        let Some(waiting) = waiting else { return };
+        state.due = answer.next_due;
+        if answer.leases.is_empty() {
+            self.desk.put_back(waiting);
+        } else if let Err(leases) = waiting.serve(answer.leases) {
+            give_back(state, &leases);
+        }
+    }
+
+    /// The store refused. Outcomes are kept and tried again, unless one of them can never be
+    /// committed: then it is found by trying them one at a time, and given up.
+    fn endure(&self, state: &mut State, count: usize, error: &Error) {
+        let (least, most) = BACK_OFF;
+        state.back_off = (state.back_off * 2).clamp(least, most);
+        if error.is_retryable() {
+            tracing::debug!(%error, "the store is away; outcomes wait");
+            return;
+        }
+        tracing::error!(error = error as &dyn std::error::Error, "an exchange failed");
+        if count == 1
+            && let Some(poison) = state.finishes.pop_front()
+        {
+            tracing::error!(task.id = %poison.finish.task, "an outcome was given up");
+            poison.settle(Finished::Unknown);
+        } else if count > 1 {
+            // The next exchange holds the first half only.
+            let rest = state.finishes.split_off(count / 2);
+            let first = std::mem::replace(&mut state.finishes, rest);
+            for pending in first.into_iter().rev() {
+                state.finishes.push_front(pending);
+            }
+        }
+    }
+}
+
+impl Pending {
+    fn settle(self, finished: Finished) {
+        let Some(call) = self.call else { return };
+        let mut answers = call.answers.lock();
+        answers.push(finished);
+        if answers.len() == call.expected
+            && let Some(reply) = call.reply.lock().take()
+        {
+            drop(reply.send(std::mem::take(&mut *answers)));
+        }
+    }
+}
+
+fn accept(state: &mut State, call: FinishCall) {
+    let expected = call.batch.len();
+    let shared = Arc::new(CallState {
+        answers: parking_lot::Mutex::new(Vec::with_capacity(expected)),
+        expected,
+        reply: parking_lot::Mutex::new(Some(call.reply)),
+    });
+    let pending = |finish| Pending { finish, call: Some(Arc::clone(&shared)) };
+    state.finishes.extend(call.batch.into_iter().map(pending));
+}
+
+/// Leases that nobody received go back with the next exchange.
+fn give_back(state: &mut State, leases: &[Lease]) {
+    let release = |lease: &Lease| Pending {
+        finish: Finish { task: lease.task, epoch: lease.epoch, outcome: Outcome::Release },
+        call: None,
+    };
+    state.finishes.extend(leases.iter().map(release));
+}
+
+fn ended<'a>(
+    committed: &'a [Pending],
+    finished: &'a [Finished],
+) -> impl Iterator<Item = TaskId> + 'a {
+    let done = |(_, finished): &(&Pending, &Finished)| **finished == Finished::Done;
+    committed.iter().zip(finished).filter(done).map(|(pending, _)| pending.finish.task)
+}
+
+async fn sleep_for(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}

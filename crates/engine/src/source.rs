@@ -1,0 +1,37 @@
+//! The source of work for workers in this process.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use duly_core::lease::{Finish, Finished, Lease};
+use duly_core::ports::work_source::{Closed, WorkSource};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::desk::Desk;
+
+/// Outcomes on their way to the dispatcher.
+pub(crate) struct FinishCall {
+    pub(crate) batch: Vec<Finish>,
+    pub(crate) reply: oneshot::Sender<Vec<Finished>>,
+}
+
+/// One session's end of the dispatcher.
+pub(crate) struct LocalSource {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) finishes: mpsc::UnboundedSender<FinishCall>,
+}
+
+#[async_trait]
+impl WorkSource for LocalSource {
+    async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed> {
+        let leases = self.desk.place(max).ok_or(Closed)?;
+        // Dropping this call drops the receiver; leases on their way are then given back.
+        leases.await.map_err(|_| Closed)
+    }
+
+    async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {
+        let (reply, answers) = oneshot::channel();
+        self.finishes.send(FinishCall { batch, reply }).map_err(|_| Closed)?;
+        answers.await.map_err(|_| Closed)
+    }
+}

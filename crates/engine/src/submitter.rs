@@ -1,0 +1,151 @@
+//! Group commit of submits: while one batch is being stored the next gathers, so a lone caller
+//! never waits for a timer and a crowd shares a sync.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
+use duly_core::ports::store::{Error, Exchange, Result, Store, Submit, Submitted};
+use duly_core::task::NewTask;
+use parking_lot::RwLock;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::desk::{Desk, Waiting};
+
+/// A few tasks of one caller, within the limits of one store call.
+pub(crate) struct Submission {
+    pub(crate) tasks: Vec<NewTask>,
+    pub(crate) reply: oneshot::Sender<std::result::Result<Settled, Arc<Error>>>,
+}
+
+/// The tasks of a submission and what became of each.
+pub(crate) type Settled = (Vec<NewTask>, Vec<Submitted>);
+
+pub(crate) struct Submitter {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) inbox: mpsc::UnboundedReceiver<Submission>,
+    /// Tasks sent to the inbox and not answered.
+    pub(crate) backlog: Arc<AtomicUsize>,
+    pub(crate) desks: Arc<RwLock<Vec<Arc<Desk>>>>,
+}
+
+impl Submitter {
+    /// Works until every sender is gone.
+    pub(crate) async fn run(mut self) {
+        let mut held_over = None;
+        while let Some(group) = self.gather(&mut held_over).await {
+            self.run_once(group).await;
+        }
+    }
+
+    /// Waits for a submission and takes along what else fits into one call.
+    async fn gather(&mut self, held_over: &mut Option<Submission>) -> Option<Vec<Submission>> {
+        let first = match held_over.take() {
+            Some(submission) => submission,
+            None => self.inbox.recv().await?,
+        };
+        let (mut count, mut bytes) = (first.tasks.len(), size(&first));
+        let mut group = vec![first];
+        while let Ok(next) = self.inbox.try_recv() {
+            count += next.tasks.len();
+            bytes += size(&next);
+            if count > STORE_BATCH || bytes > STORE_BATCH_BYTES {
+                *held_over = Some(next);
+                break;
+            }
+            group.push(next);
+        }
+        Some(group)
+    }
+
+    async fn run_once(&mut self, group: Vec<Submission>) {
+        let mut tasks = Vec::with_capacity(group.iter().map(|one| one.tasks.len()).sum());
+        let mut callers = Vec::with_capacity(group.len());
+        for submission in group {
+            callers.push((submission.tasks.len(), submission.reply));
+            tasks.extend(submission.tasks);
+        }
+        let count = tasks.len();
+        let (answer, tasks) = self.store_and_hand_off(tasks).await;
+        self.backlog.fetch_sub(count, Ordering::Relaxed);
+        reply(callers, tasks, answer);
+    }
+
+    async fn store_and_hand_off(
+        &self,
+        tasks: Vec<NewTask>,
+    ) -> (Result<Vec<Submitted>>, Vec<NewTask>) {
+        let seat = self.free_seat();
+        let offer = seat.as_ref().map(|(_, waiting)| waiting.claim);
+        let answer = self.store.submit(Submit { tasks: tasks.clone(), offer }).await;
+        let Some((desk, waiting)) = seat else { return (answer, tasks) };
+        let leases = answer.as_ref().map_or_else(|_| Vec::new(), |answers| leases(&tasks, answers));
+        if leases.is_empty() {
+            // Also after an error: should the store have granted something and its answer be
+            // lost, the same claim gets the same leases from the dispatcher.
+            desk.put_back(waiting);
+        } else {
+            let session = waiting.claim.session;
+            if let Err(leases) = waiting.serve(leases) {
+                self.give_back(session, &leases).await;
+            }
+        }
+        (answer, tasks)
+    }
+
+    fn free_seat(&self) -> Option<(Arc<Desk>, Waiting)> {
+        let desks = self.desks.read();
+        desks.iter().find_map(|desk| Some((Arc::clone(desk), desk.take()?)))
+    }
+
+    /// The worker left while its lease was being made.
+    async fn give_back(&self, session: duly_core::id::SessionId, leases: &[Lease]) {
+        let release = |lease: &Lease| Finish {
+            task: lease.task,
+            epoch: lease.epoch,
+            outcome: Outcome::Release,
+        };
+        let finishes = leases.iter().map(release).collect();
+        let exchange = Exchange { session, finishes, claim: None };
+        if let Err(error) = self.store.exchange(exchange).await {
+            // They come back when the session ends.
+            tracing::warn!(%error, leases = leases.len(), "leases could not be given back");
+        }
+    }
+}
+
+fn size(submission: &Submission) -> usize {
+    submission.tasks.iter().map(|task| task.payload.len()).sum()
+}
+
+fn leases(tasks: &[NewTask], answers: &[Submitted]) -> Vec<Lease> {
+    let lease = |(task, answer): (&NewTask, &Submitted)| match answer {
+        Submitted::HandedOff { epoch, granted_at } => Some(task.handed_off(*epoch, *granted_at)),
+        Submitted::Stored
+        | Submitted::Replayed { .. }
+        | Submitted::KeyReused
+        | Submitted::LaneLimit => None,
+    };
+    tasks.iter().zip(answers).filter_map(lease).collect()
+}
+
+type Caller = (usize, oneshot::Sender<std::result::Result<Settled, Arc<Error>>>);
+
+fn reply(callers: Vec<Caller>, tasks: Vec<NewTask>, answer: Result<Vec<Submitted>>) {
+    match answer {
+        Ok(answers) => {
+            let (mut tasks, mut answers) = (tasks.into_iter(), answers.into_iter());
+            for (count, caller) in callers {
+                let own = tasks.by_ref().take(count).collect();
+                drop(caller.send(Ok((own, answers.by_ref().take(count).collect()))));
+            }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for (_, caller) in callers {
+                drop(caller.send(Err(Arc::clone(&error))));
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The engine over the memory store, in tokio's paused time.
+
+mod world;
+
+use std::time::Duration;
+
+use duly_core::lease::{Finished, Outcome};
+use duly_core::name::TenantName;
+use duly_core::state::Status;
+use duly_core::submit::Draft;
+use duly_engine::command::submit::{Error, Refused};
+use world::{World, draft, finish, success};
+
+#[tokio::test(start_paused = true)]
+async fn a_task_reaches_a_waiting_worker_in_the_commit_that_stores_it() {
+    let world = World::new().await;
+    let (leases, accepted) = tokio::join!(world.source.claim(10), world.submit(draft("echo")));
+    let leases = leases.unwrap();
+    assert_eq!(accepted.task.status, Status::Running);
+    assert_eq!((leases[0].task, leases[0].epoch), (accepted.task.id, 1));
+    assert_eq!(world.store.exchanges(), 0, "no claim was needed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_finds_no_worker_waits_and_is_claimed_later() {
+    let world = World::new().await;
+    let first = world.submit(draft("echo")).await.task;
+    let second = world.submit(draft("echo")).await.task;
+    assert_eq!((first.status, second.status), (Status::Pending, Status::Pending));
+    let leases = world.source.claim(10).await.unwrap();
+    assert_eq!(leases.iter().map(|lease| lease.task).collect::<Vec<_>>(), [first.id, second.id]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_task_starts_at_its_time_and_never_before() {
+    let world = World::new().await;
+    for delay in [0.001, 0.25, 3.0, 3600.0] {
+        let task = Draft { delay_seconds: Some(delay), ..draft("echo") };
+        let task = world.submit(task).await.task;
+        let lease = world.source.claim(1).await.unwrap().remove(0);
+        let late = world.now().await.millis() - task.run_at.millis();
+        assert!((0..=2).contains(&late), "{delay} s: {late} ms late");
+        world.source.finish(vec![finish(&lease, success())]).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_task_shortens_the_sleep() {
+    let world = World::new().await;
+    let in_seconds = |delay| Draft { delay_seconds: Some(delay), ..draft("echo") };
+    world.submit(in_seconds(1000.0)).await;
+    let mut claim = world.source.claim(1);
+    assert!(futures_util::poll!(&mut claim).is_pending());
+    let soon = world.submit(in_seconds(1.0)).await.task;
+    assert_eq!(claim.await.unwrap()[0].task, soon.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_hints_cost_time_and_nothing_else() {
+    let world = World::without_hints().await;
+    let mut claim = world.source.claim(1);
+    assert!(futures_util::poll!(&mut claim).is_pending());
+    let task = Draft { delay_seconds: Some(1.0), ..draft("echo") };
+    let task = world.submit(task).await.task;
+    assert_eq!(claim.await.unwrap()[0].task, task.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_leaves_the_store_alone() {
+    let world = World::new().await;
+    let mut claim = world.source.claim(1);
+    assert!(futures_util::poll!(&mut claim).is_pending());
+    let waited = tokio::time::timeout(Duration::from_secs(3600), &mut claim).await;
+    assert!(waited.is_err());
+    let polls = world.store.exchanges();
+    assert!(polls <= 121, "one safety poll per half minute, not {polls} in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrent_submits_share_a_call() {
+    let world = World::new().await;
+    let calls = (0..500).map(|_| world.submit(draft("echo")));
+    futures_util::future::join_all(calls).await;
+    let submits = world.store.submits();
+    assert!(submits <= 3, "500 submits took {submits} calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_claim_gives_its_leases_back() {
+    let world = World::new().await;
+    world.store.hold();
+    let mut claim = world.source.claim(1);
+    assert!(futures_util::poll!(&mut claim).is_pending());
+    let mut submit = Box::pin(world.submit(draft("echo")));
+    assert!(futures_util::poll!(&mut submit).is_pending());
+    world.store.held().await;
+    drop(claim);
+    world.store.go_on();
+    let task = submit.await.task;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    assert_eq!((lease.task, lease.attempt), (task.id, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn outcomes_outlive_a_store_that_is_away() {
+    let world = World::new().await;
+    let task = world.submit(draft("echo")).await.task;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    world.store.fail_next(20);
+    let answers = world.source.finish(vec![finish(&lease, success())]).await.unwrap();
+    assert_eq!(answers, [Finished::Done]);
+    assert_eq!(world.get(task.id).await.status, Status::Success);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_submit_that_the_store_refuses_says_so() {
+    let world = World::new().await;
+    world.store.fail_next(1);
+    let spec = draft("echo").check().unwrap();
+    let tenant = TenantName::default_tenant();
+    let refused = world.engine.submit(&tenant, vec![spec]).await.unwrap_err();
+    assert!(matches!(refused, Error::Store(error) if error.is_retryable()));
+    world.submit(draft("echo")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_and_distance_are_judged_item_by_item() {
+    let world = World::new().await;
+    let keyed = |payload: &str| Draft {
+        idempotency_key: Some("k".to_owned()),
+        payload: Some(payload.to_owned()),
+        ..draft("echo")
+    };
+    let far = Draft { run_at: Some("2999-01-01T00:00:00Z".to_owned()), ..draft("echo") };
+    let specs = [keyed("1"), keyed("1"), keyed("2"), far].map(|draft| draft.check().unwrap());
+    let tenant = TenantName::default_tenant();
+    let answers = world.engine.submit(&tenant, specs.to_vec()).await.unwrap();
+    let first = answers[0].as_ref().unwrap();
+    let again = answers[1].as_ref().unwrap();
+    assert_eq!((again.task.id, again.replayed), (first.task.id, true));
+    assert_eq!(answers[2].as_ref().unwrap_err(), &Refused::KeyReused);
+    assert_eq!(answers[3].as_ref().unwrap_err(), &Refused::TooFarAhead);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_without_a_worker_is_taken_with_a_warning() {
+    let world = World::new().await;
+    assert!(!world.submit(draft("echo")).await.unserved);
+    assert!(world.submit(draft("nobody")).await.unserved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_ends_with_the_outcome_or_with_patience() {
+    let world = World::new().await;
+    let task = world.submit(draft("echo")).await.task;
+    let open = world.wait(task.id, Duration::from_secs(5)).await;
+    assert_eq!(open.status, Status::Pending);
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    let (ended, _) = tokio::join!(
+        world.wait(task.id, Duration::from_secs(60)),
+        world.source.finish(vec![finish(&lease, success())]),
+    );
+    assert_eq!(ended.status, Status::Success);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_puts_unfinished_work_back() {
+    let world = World::new().await;
+    let task = world.submit(draft("echo")).await.task;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    world.engine.close().await;
+    assert_eq!(world.get(task.id).await.status, Status::Pending);
+    assert!(world.source.claim(1).await.is_err());
+    assert!(world.source.finish(vec![finish(&lease, Outcome::Release)]).await.is_err());
+    let spec = draft("echo").check().unwrap();
+    let closed = world.engine.submit(&TenantName::default_tenant(), vec![spec]).await;
+    assert!(matches!(closed, Err(Error::Closed)));
+}

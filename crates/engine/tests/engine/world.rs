@@ -1,0 +1,208 @@
+//! An engine, one worker session and a store that counts, fails and holds on demand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::name::{TenantName, TypeName};
+use duly_core::ports::clock::Clock;
+use duly_core::ports::random::Random as _;
+use duly_core::ports::store::{
+    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
+    Submitted, Tasks,
+};
+use duly_core::ports::work_source::WorkSource;
+use duly_core::submit::Draft;
+use duly_core::task::Task;
+use duly_core::time::Timestamp;
+use duly_engine::Engine;
+use duly_engine::command::submit::Accepted;
+use duly_engine::engine::LocalWorker;
+use duly_engine::random::OsRandom;
+use duly_store::memory::MemoryStore;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+/// Follows tokio's time, which tests pause.
+struct TokioClock(Instant);
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_900_000_000_000).plus(self.0.elapsed())
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<Watched>,
+    pub(crate) source: Arc<dyn WorkSource>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(true).await
+    }
+
+    pub(crate) async fn without_hints() -> Self {
+        Self::with(false).await
+    }
+
+    async fn with(hints: bool) -> Self {
+        let clock = Arc::new(TokioClock(Instant::now()));
+        let store = Arc::new(Watched {
+            store: MemoryStore::new(clock),
+            hints,
+            submits: AtomicUsize::new(0),
+            exchanges: AtomicUsize::new(0),
+            failures: AtomicUsize::new(0),
+            gate: Semaphore::new(Semaphore::MAX_PERMITS),
+            held: Notify::new(),
+        });
+        let random = Arc::new(OsRandom::new());
+        assert_ne!(random.next(), random.next());
+        let engine = Engine::start(store.clone(), random);
+        let types = vec![TypeName::new("echo").unwrap()];
+        let worker = LocalWorker { name: "test".to_owned(), types, queues: vec![] };
+        let source = engine.open_worker(worker).await.unwrap();
+        Self { engine, store, source }
+    }
+
+    pub(crate) async fn submit(&self, draft: Draft) -> Accepted {
+        let spec = draft.check().unwrap();
+        let tenant = TenantName::default_tenant();
+        let mut answers = self.engine.submit(&tenant, vec![spec]).await.unwrap();
+        answers.remove(0).unwrap()
+    }
+
+    pub(crate) async fn get(&self, id: TaskId) -> Task {
+        self.engine.get(&TenantName::default_tenant(), id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn wait(&self, id: TaskId, patience: Duration) -> Task {
+        let tenant = TenantName::default_tenant();
+        self.engine.wait(&tenant, id, patience).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn now(&self) -> Timestamp {
+        self.store.now().await.unwrap()
+    }
+}
+
+pub(crate) fn draft(task_type: &str) -> Draft {
+    Draft { task_type: Some(task_type.to_owned()), ..Draft::default() }
+}
+
+pub(crate) fn success() -> Outcome {
+    Outcome::Success { result: None }
+}
+
+pub(crate) fn finish(lease: &Lease, outcome: Outcome) -> Finish {
+    Finish { task: lease.task, epoch: lease.epoch, outcome }
+}
+
+/// The memory store under observation.
+pub(crate) struct Watched {
+    store: MemoryStore,
+    hints: bool,
+    submits: AtomicUsize,
+    exchanges: AtomicUsize,
+    failures: AtomicUsize,
+    gate: Semaphore,
+    held: Notify,
+}
+
+impl Watched {
+    pub(crate) fn submits(&self) -> usize {
+        self.submits.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn exchanges(&self) -> usize {
+        self.exchanges.load(Ordering::SeqCst)
+    }
+
+    /// The next calls answer that the store is away.
+    pub(crate) fn fail_next(&self, calls: usize) {
+        self.failures.store(calls, Ordering::SeqCst);
+    }
+
+    /// Answers of submits are held back from now on.
+    pub(crate) fn hold(&self) {
+        self.gate.forget_permits(usize::MAX);
+    }
+
+    /// Waits until an answer is held back.
+    pub(crate) async fn held(&self) {
+        self.held.notified().await;
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.gate.add_permits(1000);
+    }
+
+    fn fail(&self) -> Result<()> {
+        let left = |left: usize| left.checked_sub(1);
+        match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left) {
+            Ok(_) => Err(Error::Unavailable { reason: "told to".to_owned() }),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Tasks for Watched {
+    async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
+        self.submits.fetch_add(1, Ordering::SeqCst);
+        self.fail()?;
+        let answers = self.store.submit(batch).await;
+        self.held.notify_one();
+        self.gate.acquire().await.unwrap().forget();
+        answers
+    }
+
+    async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
+        self.store.get(tenant, id).await
+    }
+
+    async fn list(&self, page: ListTasks) -> Result<Vec<Task>> {
+        self.store.list(page).await
+    }
+}
+
+#[async_trait]
+impl Sessions for Watched {
+    async fn open_session(&self, session: OpenSession) -> Result<()> {
+        self.store.open_session(session).await
+    }
+
+    async fn end_session(&self, session: SessionId) -> Result<()> {
+        self.store.end_session(session).await
+    }
+}
+
+#[async_trait]
+impl Leases for Watched {
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        self.exchanges.fetch_add(1, Ordering::SeqCst);
+        self.fail()?;
+        self.store.exchange(exchange).await
+    }
+}
+
+#[async_trait]
+impl Pulse for Watched {
+    async fn now(&self) -> Result<Timestamp> {
+        self.store.now().await
+    }
+
+    async fn check(&self) -> Result<()> {
+        self.store.check().await
+    }
+
+    async fn hint(&self) -> Timestamp {
+        let due = self.store.hint().await;
+        if self.hints { due } else { std::future::pending().await }
+    }
+}
