@@ -14,6 +14,9 @@ pub enum BadJson {
     /// Holds the character U+0000, which databases and C strings refuse.
     #[error("contains the character U+0000")]
     Nul,
+    /// Holds an escape such as `\ud800` without its other half.
+    #[error("holds half of a surrogate pair, which is no character")]
+    HalfCharacter,
 }
 
 /// Checks text that a parser has already accepted as JSON.
@@ -24,12 +27,7 @@ pub fn check(text: &str) -> Result<(), BadJson> {
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            b'\\' if in_string => {
-                if bytes[at + 1..].starts_with(b"u0000") {
-                    return Err(BadJson::Nul);
-                }
-                at += 1;
-            }
+            b'\\' if in_string => at += escape(&bytes[at..])? - 1,
             b'"' => in_string = !in_string,
             b'{' | b'[' if !in_string => {
                 depth += 1;
@@ -43,6 +41,26 @@ pub fn check(text: &str) -> Result<(), BadJson> {
         at += 1;
     }
     Ok(())
+}
+
+/// The length of the escape that `text` starts with.
+fn escape(text: &[u8]) -> Result<usize, BadJson> {
+    match code_unit(text) {
+        Some(0) => Err(BadJson::Nul),
+        Some(0xD800..=0xDBFF) => match code_unit(text.get(6..).unwrap_or_default()) {
+            Some(0xDC00..=0xDFFF) => Ok(12),
+            _ => Err(BadJson::HalfCharacter),
+        },
+        Some(0xDC00..=0xDFFF) => Err(BadJson::HalfCharacter),
+        Some(_) => Ok(6),
+        None => Ok(2),
+    }
+}
+
+/// The code unit of an escape such as `\u00e9`.
+fn code_unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Hashes a JSON value by meaning: key order and white space do not matter, everything else does.
@@ -112,6 +130,17 @@ mod tests {
         assert_eq!(check(r#"{"a":"x\u0000"}"#), Err(BadJson::Nul));
         assert_eq!(check(r#"{"a":"x\\u0000"}"#), Ok(()));
         assert_eq!(check(r#""\"[[""#), Ok(()));
+    }
+
+    #[test]
+    fn half_characters_are_found_only_where_they_count() {
+        for whole in [r#""\ud83d\ude00""#, r#""\\ud800""#, r#""é\u00e9""#, r#""\"\\""#, "{}"] {
+            assert_eq!(check(whole), Ok(()), "{whole}");
+        }
+        let halves = [r#""\ud800""#, r#""\ude00""#, r#""\ud83d\n""#, r#"{"\ud83d\ud83d":1}"#];
+        for half in halves.into_iter().chain([r#""\\\ud800""#]) {
+            assert_eq!(check(half), Err(BadJson::HalfCharacter), "{half}");
+        }
     }
 
     #[test]

@@ -179,6 +179,7 @@ impl Draft {
             let code = match bad {
                 json::BadJson::TooDeep => "TOO_DEEP",
                 json::BadJson::Nul => "NUL_CHARACTER",
+                json::BadJson::HalfCharacter => "INVALID_UNICODE",
             };
             errors.push(FieldError::of("payload", code, bad.to_string()));
         }

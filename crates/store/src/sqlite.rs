@@ -30,6 +30,7 @@ use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+pub use self::lock::holder;
 pub use self::open::OpenError;
 use self::reader::Readers;
 use self::verb::probe::Probe;
@@ -38,6 +39,11 @@ use self::verb::session::EndSession;
 use self::verb::{Call, Job, Verb};
 use self::writer::{Health, Writer};
 use crate::hints::Hints;
+
+/// The version of SQLite that is built in.
+pub fn version() -> &'static str {
+    rusqlite::version()
+}
 
 /// The embedded store.
 pub struct SqliteStore {

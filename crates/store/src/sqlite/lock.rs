@@ -14,6 +14,20 @@ pub(super) enum Error {
     Io { path: PathBuf, source: std::io::Error },
 }
 
+/// The process that has the database open, if one has.
+pub fn holder(database: &Path) -> std::io::Result<Option<String>> {
+    let mut file = match File::open(path_of(database)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&mut file))),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Held for as long as this value lives.
 #[derive(Debug)]
 pub(super) struct ProcessLock {
@@ -22,9 +36,7 @@ pub(super) struct ProcessLock {
 
 impl ProcessLock {
     pub(super) fn acquire(database: &Path) -> Result<Self, Error> {
-        let mut path = database.as_os_str().to_owned();
-        path.push(".lock");
-        let path = PathBuf::from(path);
+        let path = path_of(database);
         let io = |source| Error::Io { path: path.clone(), source };
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
@@ -32,9 +44,7 @@ impl ProcessLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                drop(file.read_to_string(&mut pid));
-                let pid = if pid.trim().is_empty() { "unknown" } else { pid.trim() }.to_owned();
+                let pid = read_pid(&mut file);
                 return Err(Error::Held { path: database.to_owned(), pid });
             }
             Err(TryLockError::Error(source)) => return Err(io(source)),
@@ -44,6 +54,18 @@ impl ProcessLock {
         writeln!(file, "{}", std::process::id()).map_err(io)?;
         Ok(Self { _file: file })
     }
+}
+
+fn path_of(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(".lock");
+    PathBuf::from(path)
+}
+
+fn read_pid(file: &mut File) -> String {
+    let mut pid = String::new();
+    drop(file.read_to_string(&mut pid));
+    if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() }
 }
 
 #[cfg(test)]
@@ -57,7 +79,9 @@ mod tests {
         let first = ProcessLock::acquire(&database).unwrap();
         let second = ProcessLock::acquire(&database).unwrap_err();
         assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
+        assert_eq!(holder(&database).unwrap(), Some(std::process::id().to_string()));
         drop(first);
+        assert_eq!(holder(&database).unwrap(), None);
         ProcessLock::acquire(&database).unwrap();
     }
 }

@@ -1,0 +1,42 @@
+//! What every handler shares.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use duly_core::name::TenantName;
+use duly_engine::Engine;
+
+use crate::body::Budget;
+use crate::config::Config;
+use crate::request_id::RequestIds;
+
+/// The state of the router; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) config: Config,
+    pub(crate) request_ids: RequestIds,
+    pub(crate) budget: Budget,
+}
+
+impl App {
+    pub(crate) fn new(engine: Engine, config: Config) -> Self {
+        let request_ids = RequestIds::new(config.instance);
+        Self(Arc::new(Shared { engine, config, request_ids, budget: Budget::default() }))
+    }
+
+    /// Whose tasks a request is about: the one place that will know of tokens.
+    pub(crate) fn tenant_of(&self, _headers: &HeaderMap) -> &TenantName {
+        &self.config.tenant
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

@@ -1,0 +1,141 @@
+//! Reading request bodies: bounded in size, in time and in what all of them hold together.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::app::App;
+use crate::error::{ApiError, Code};
+
+/// Bytes that all large bodies may hold together; beyond, callers are told to come back.
+const BUDGET_BYTES: usize = 256 * 1024 * 1024;
+/// Bodies up to this size are not counted: connections are limited anyway.
+const UNCOUNTED_BYTES: usize = 64 * 1024;
+/// How much of a body that is too large is read and thrown away. A caller that still sends would
+/// otherwise see a broken connection instead of the answer.
+const DISCARD_BYTES: usize = 64 * 1024 * 1024;
+const UNIT: usize = 1024;
+
+/// What large bodies may still hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Arc<Semaphore>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(BUDGET_BYTES / UNIT)))
+    }
+}
+
+/// A body in memory; its share of the budget is given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Buffered {
+    pub(crate) bytes: Bytes,
+    _share: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a whole body of at most `limit` bytes.
+pub(crate) async fn read(
+    app: &App,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Buffered, ApiError> {
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let is_polite = headers.contains_key(EXPECT);
+    let reading = async {
+        if declared.is_some_and(|length: usize| length > limit) {
+            if !is_polite {
+                discard(body, 0).await;
+            }
+            return Err(too_large(limit));
+        }
+        collect(body, limit, &app.budget).await
+    };
+    let patience = app.config.body_timeout;
+    tokio::time::timeout(patience, reading).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not arrive within {} s", patience.as_secs());
+        Err(ApiError::new(Code::BodyTimeout, detail))
+    })
+}
+
+/// The media type of a body, without parameters; anything but plain content is refused.
+pub(crate) fn media_type(headers: &HeaderMap) -> Result<&str, ApiError> {
+    if let Some(encoding) = headers.get(CONTENT_ENCODING)
+        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        return Err(unsupported("compressed bodies are not taken; send it without"));
+    }
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    Ok(value.split(';').next().unwrap_or_default().trim_ascii())
+}
+
+/// The answer to a body of another type.
+pub(crate) fn unsupported(detail: &'static str) -> ApiError {
+    ApiError::new(Code::UnsupportedMediaType, detail)
+}
+
+async fn collect(mut body: Body, limit: usize, budget: &Budget) -> Result<Buffered, ApiError> {
+    let mut whole = Bytes::new();
+    let mut buffer = BytesMut::new();
+    let mut share: Option<OwnedSemaphorePermit> = None;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| {
+            ApiError::new(Code::IncompleteBody, "the connection ended before the body did")
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = whole.len() + buffer.len() + data.len();
+        if length > limit {
+            drop((whole, buffer));
+            discard(body, length).await;
+            return Err(too_large(limit));
+        }
+        if length > UNCOUNTED_BYTES {
+            enlarge(&mut share, length, budget)?;
+        }
+        // Most bodies come in one piece, which is used as it is.
+        if whole.is_empty() && buffer.is_empty() {
+            whole = data;
+        } else {
+            buffer.extend_from_slice(&std::mem::take(&mut whole));
+            buffer.extend_from_slice(&data);
+        }
+    }
+    let bytes = if buffer.is_empty() { whole } else { buffer.freeze() };
+    Ok(Buffered { bytes, _share: share })
+}
+
+fn enlarge(
+    share: &mut Option<OwnedSemaphorePermit>,
+    length: usize,
+    budget: &Budget,
+) -> Result<(), ApiError> {
+    let held = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+    let missing = u32::try_from(length.div_ceil(UNIT).saturating_sub(held));
+    let missing = missing.expect("a body is within its limit");
+    let more = Arc::clone(&budget.0).try_acquire_many_owned(missing).map_err(|_| {
+        ApiError::overloaded("too many large bodies are being read; try again in a moment")
+    })?;
+    match share {
+        Some(share) => share.merge(more),
+        None => *share = Some(more),
+    }
+    Ok(())
+}
+
+async fn discard(mut body: Body, mut read: usize) {
+    while let Some(Ok(frame)) = body.frame().await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > DISCARD_BYTES {
+            return;
+        }
+    }
+}
+
+fn too_large(limit: usize) -> ApiError {
+    ApiError::new(Code::BodyTooLarge, format!("the body may have at most {limit} bytes"))
+}

@@ -1,0 +1,269 @@
+//! Every answer that is not a success: one error type, one table of codes, one rendering.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use duly_client::wire::{Problem, ProblemField};
+use duly_core::ports::store;
+use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
+use duly_engine::command::submit;
+
+macro_rules! codes {
+    ($($name:ident $code:literal $status:ident $title:literal;)*) => {
+        /// Why a request was refused. The text of a code never changes its meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $(#[doc = $title] $name,)*
+        }
+
+        impl Code {
+            /// All codes, by status.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The code on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// The HTTP status that goes with it.
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$name => StatusCode::$status,)* }
+            }
+
+            /// What it means.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedJson "MALFORMED_JSON" BAD_REQUEST "The body is not valid JSON";
+    IncompleteBody "INCOMPLETE_BODY" BAD_REQUEST "The body ended early";
+    InvalidParameter "INVALID_PARAMETER" BAD_REQUEST "A parameter is not valid";
+    InvalidCursor "INVALID_CURSOR" BAD_REQUEST "The cursor does not belong to this list";
+    MissingHost "MISSING_HOST" BAD_REQUEST "The request names no single host";
+    ForeignHost "FOREIGN_HOST" FORBIDDEN "The host is not served here";
+    CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
+    NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
+    TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
+    MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
+    BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
+    BodyTooLarge "BODY_TOO_LARGE" PAYLOAD_TOO_LARGE "The body is too large";
+    PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "The payload is too large";
+    TooManyItems "TOO_MANY_ITEMS" PAYLOAD_TOO_LARGE "The batch has too many items";
+    TooLarge "TOO_LARGE" PAYLOAD_TOO_LARGE "The request exceeds a limit of the store";
+    UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" UNSUPPORTED_MEDIA_TYPE
+        "The body is of a type that is not taken here";
+    InvalidFields "INVALID_FIELDS" UNPROCESSABLE_ENTITY "Some fields are not valid";
+    UnsupportedField "UNSUPPORTED_FIELD" UNPROCESSABLE_ENTITY "A field is not supported yet";
+    ConflictingFields "CONFLICTING_FIELDS" UNPROCESSABLE_ENTITY "Two fields contradict each other";
+    IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" UNPROCESSABLE_ENTITY
+        "The idempotency key belongs to another body";
+    LaneLimit "LANE_LIMIT" UNPROCESSABLE_ENTITY "There are too many queue and type pairs";
+    Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
+    Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
+    ShuttingDown "SHUTTING_DOWN" SERVICE_UNAVAILABLE "The server is shutting down";
+    StoreUnavailable "STORE_UNAVAILABLE" SERVICE_UNAVAILABLE "The store is unavailable";
+}
+
+/// A request that is refused or failed; cheap to clone.
+///
+/// As a response it has no body yet: the id of the request is known only to the layer around all
+/// routes, which calls [`ApiError::render`].
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    code: Code,
+    detail: Cow<'static, str>,
+    errors: Vec<FieldError>,
+    retry_after: Option<u16>,
+    /// What the log gets and the caller does not.
+    cause: Option<String>,
+}
+
+impl ApiError {
+    pub(crate) fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::with_errors(code, detail, Vec::new())
+    }
+
+    pub(crate) fn with_errors(
+        code: Code,
+        detail: impl Into<Cow<'static, str>>,
+        errors: Vec<FieldError>,
+    ) -> Self {
+        let detail = detail.into();
+        Self(Arc::new(Inner { code, detail, errors, retry_after: None, cause: None }))
+    }
+
+    /// All that is wrong with the fields of a task; `unlisted` more were found.
+    pub(crate) fn fields(errors: Vec<FieldError>, unlisted: usize) -> Self {
+        let has = |code| errors.iter().any(|error| error.code == code);
+        let code = if has(PAYLOAD_TOO_LARGE) {
+            Code::PayloadTooLarge
+        } else if errors.iter().all(|error| error.code == Code::UnsupportedField.as_str()) {
+            Code::UnsupportedField
+        } else {
+            Code::InvalidFields
+        };
+        let first = errors.first().expect("a refusal names at least one field");
+        let mut detail = match first.pointer.as_str() {
+            "" => format!("the task {}", first.detail),
+            pointer => format!("{pointer}: {}", first.detail),
+        };
+        if errors.len() + unlisted > 1 {
+            detail += &format!(" (and {} more)", errors.len() + unlisted - 1);
+        }
+        Self::with_errors(code, detail, errors)
+    }
+
+    pub(crate) fn malformed(error: &serde_json::Error) -> Self {
+        Self::new(Code::MalformedJson, error.to_string())
+    }
+
+    /// Something that must not happen; the cause is for the log alone.
+    pub(crate) fn internal(cause: String) -> Self {
+        Self(Arc::new(Inner {
+            code: Code::Internal,
+            detail: "an internal error occurred; the server's log has it under the request id"
+                .into(),
+            errors: Vec::new(),
+            retry_after: None,
+            cause: Some(cause),
+        }))
+    }
+
+    pub(crate) fn overloaded(detail: &'static str) -> Self {
+        Self::retry(Code::Overloaded, 1, detail)
+    }
+
+    fn retry(code: Code, seconds: u16, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self(Arc::new(Inner {
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            retry_after: Some(seconds),
+            cause: None,
+        }))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> Code {
+        self.0.code
+    }
+
+    #[cfg(test)]
+    pub(crate) fn errors(&self) -> &[FieldError] {
+        &self.0.errors
+    }
+
+    /// The problem as the caller sees it.
+    pub(crate) fn problem(&self, request_id: Option<&str>) -> Problem {
+        let Inner { code, detail, errors, .. } = &*self.0;
+        let field = |error: &FieldError| ProblemField {
+            pointer: error.pointer.clone(),
+            code: error.code.to_owned(),
+            detail: error.detail.clone(),
+        };
+        Problem {
+            r#type: format!("urn:duly:error:{}", code.as_str()),
+            title: code.title().to_owned(),
+            status: code.status().as_u16(),
+            code: code.as_str().to_owned(),
+            detail: detail.clone().into_owned(),
+            request_id: request_id.map(str::to_owned),
+            errors: errors.iter().map(field).collect(),
+        }
+    }
+
+    /// Completes the response: body, type, `Retry-After`; a failure of ours is logged here, once.
+    pub(crate) fn render(&self, response: &mut Response, request_id: &str) {
+        if let Some(cause) = &self.0.cause {
+            tracing::error!(request.id = request_id, cause, "request failed");
+        }
+        let body = serde_json::to_vec(&self.problem(Some(request_id)))
+            .expect("a problem can always be written as JSON");
+        *response.status_mut() = self.0.code.status();
+        *response.body_mut() = body.into();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.0.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.0.code.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<&store::Error> for ApiError {
+    fn from(error: &store::Error) -> Self {
+        match error {
+            store::Error::Unavailable { .. } => {
+                Self::retry(Code::StoreUnavailable, 1, error.to_string())
+            }
+            store::Error::TooLarge { .. } => Self::new(Code::TooLarge, error.to_string()),
+            store::Error::Corrupt { .. } | store::Error::Backend { .. } => {
+                Self::internal(chain(error))
+            }
+        }
+    }
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<submit::Error> for ApiError {
+    fn from(error: submit::Error) -> Self {
+        match error {
+            submit::Error::Overloaded => Self::overloaded(
+                "too many submissions are waiting for the store; try again in a moment",
+            ),
+            submit::Error::Closed => Self::retry(
+                Code::ShuttingDown,
+                5,
+                "the server is shutting down; try again when it is back",
+            ),
+            submit::Error::Store(error) => Self::from(&*error),
+        }
+    }
+}
+
+impl From<submit::Refused> for ApiError {
+    fn from(refused: submit::Refused) -> Self {
+        let detail = refused.to_string();
+        match refused {
+            submit::Refused::TooFarAhead => {
+                let detail = "lies more than 400 days ahead";
+                Self::fields(vec![FieldError::of("runAt", "OUT_OF_RANGE", detail)], 0)
+            }
+            submit::Refused::KeyReused => Self::new(Code::IdempotencyKeyReused, detail),
+            submit::Refused::LaneLimit => Self::new(Code::LaneLimit, detail),
+        }
+    }
+}
+
+/// An error and all that caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text += &format!(": {error}");
+        next = error.source();
+    }
+    text
+}

@@ -1,0 +1,27 @@
+//! The REST interface: parse, call the engine, render. Holds no rule about tasks beyond their
+//! spelling in JSON, and never names a store.
+//!
+//! [`router`] builds the routes, [`serve`] puts them on a socket.
+
+mod app;
+mod body;
+mod config;
+mod cursor;
+mod duration;
+mod edge;
+mod error;
+mod guard;
+mod openapi;
+mod query;
+mod request_id;
+mod router;
+mod routes;
+mod server;
+mod task_fields;
+
+pub use config::Config;
+pub use error::Code;
+pub use guard::HostPolicy;
+pub use openapi::document;
+pub use router::router;
+pub use server::serve;

@@ -1,0 +1,34 @@
+//! Query parameters: known names once each, anything else is refused rather than ignored.
+
+use axum::extract::Query;
+use axum::http::Uri;
+
+use crate::error::{ApiError, Code};
+
+/// The value of each of `names`, in that order.
+pub(crate) fn read<const N: usize>(
+    uri: &Uri,
+    names: [&'static str; N],
+) -> Result<[Option<String>; N], ApiError> {
+    let mut values = [const { None }; N];
+    if uri.query().is_none_or(str::is_empty) {
+        return Ok(values);
+    }
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map_err(|_| invalid("the query cannot be read"))?;
+    for (name, value) in pairs {
+        let Some(at) = names.iter().position(|known| *known == name) else {
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(invalid(format!("a query parameter is unknown here; known are: {known}")));
+        };
+        if values[at].replace(value).is_some() {
+            return Err(invalid(format!("`{}` is given twice", names[at])));
+        }
+    }
+    Ok(values)
+}
+
+/// A refusal that says what the parameter should be.
+pub(crate) fn invalid(detail: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
+    ApiError::new(Code::InvalidParameter, detail)
+}

@@ -1,0 +1,19 @@
+//! `/tasks`, one file per verb.
+
+pub(crate) mod batch;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod submit;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+
+/// The routes of this noun.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(submit::submit_task, list::list_tasks))
+        .routes(routes!(batch::submit_batch))
+        .routes(routes!(get::get_task))
+}

@@ -1,0 +1,122 @@
+//! A store that fails, and what callers get to hear of it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Router;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{
+    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
+    Submitted, Tasks,
+};
+use duly_core::task::Task;
+use duly_core::time::Timestamp;
+use duly_engine::Engine;
+use duly_engine::random::OsRandom;
+
+use crate::support::{ask, get, post, router_over};
+
+/// Fails every call in one way.
+struct Broken(fn() -> Error);
+
+#[async_trait]
+impl Tasks for Broken {
+    async fn submit(&self, _: Submit) -> Result<Vec<Submitted>> {
+        Err(self.0())
+    }
+
+    async fn get(&self, _: &TenantName, _: TaskId) -> Result<Option<Task>> {
+        Err(self.0())
+    }
+
+    async fn list(&self, _: ListTasks) -> Result<Vec<Task>> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl Sessions for Broken {
+    async fn open_session(&self, _: OpenSession) -> Result<()> {
+        Err(self.0())
+    }
+
+    async fn end_session(&self, _: SessionId) -> Result<()> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl Leases for Broken {
+    async fn exchange(&self, _: Exchange) -> Result<Exchanged> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl Pulse for Broken {
+    async fn now(&self) -> Result<Timestamp> {
+        Ok(Timestamp::from_millis(1_900_000_000_000))
+    }
+
+    async fn check(&self) -> Result<()> {
+        Err(self.0())
+    }
+
+    async fn hint(&self) -> Timestamp {
+        std::future::pending().await
+    }
+}
+
+fn broken(how: fn() -> Error) -> Router {
+    router_over(&Engine::start(Arc::new(Broken(how)), Arc::new(OsRandom::new())))
+}
+
+const ID: &str = "/tasks/01920000-0000-7000-8000-000000000000";
+
+#[tokio::test]
+async fn a_store_that_is_away_says_why_and_when_to_come_back() {
+    let router = broken(|| Error::Unavailable { reason: "the disk is full; free some".to_owned() });
+    for asked in [
+        get(ID),
+        get(&format!("{ID}?wait=1s")),
+        get("/tasks"),
+        post("/tasks", r#"{"type":"a"}"#),
+        post("/tasks/batch", r#"[{"type":"a"}]"#),
+    ] {
+        let answer = ask(&router, asked).await;
+        let (status, code, _) = answer.problem();
+        assert_eq!((status, code.as_str()), (503, "STORE_UNAVAILABLE"));
+        assert_eq!(answer.headers["retry-after"], "1");
+        assert!(answer.json()["detail"].as_str().unwrap().contains("the disk is full"));
+    }
+    let answer = ask(&router, get("/readyz?verbose")).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.json()["reasons"][0].as_str().unwrap().contains("the disk is full"));
+    assert_eq!(answer.json()["checks"][1], serde_json::json!({"name": "store", "ok": false}));
+    assert_eq!(ask(&router, get("/livez")).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_broken_inside_stays_inside() {
+    let backend = || Error::Backend { name: "test", source: "SELECT secret FROM x".into() };
+    let corrupt = || Error::Corrupt { table: "secret", column: "secret", id: "secret".to_owned() };
+    for router in [broken(backend), broken(corrupt)] {
+        for asked in [get(ID), get("/tasks"), post("/tasks", r#"{"type":"a"}"#)] {
+            let answer = ask(&router, asked).await;
+            let (status, code, _) = answer.problem();
+            assert_eq!((status, code.as_str()), (500, "INTERNAL"));
+            assert!(!String::from_utf8(answer.body).unwrap().contains("secret"));
+        }
+        let answer = ask(&router, get("/readyz")).await;
+        assert!(!String::from_utf8(answer.body).unwrap().contains("secret"));
+    }
+}
+
+#[tokio::test]
+async fn a_limit_of_the_store_is_the_callers_to_keep() {
+    let router = broken(|| Error::TooLarge { what: "a batch of tasks", limit: 1000 });
+    let answer = ask(&router, post("/tasks", r#"{"type":"a"}"#)).await;
+    let (status, code, _) = answer.problem();
+    assert_eq!((status, code.as_str()), (413, "TOO_LARGE"));
+}

@@ -1,0 +1,157 @@
+//! Submit one task, read it, wait for it.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request};
+use duly_core::lease::{Finish, Outcome};
+use duly_core::name::TypeName;
+use duly_engine::Engine;
+use duly_engine::engine::LocalWorker;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, ask, engine, get, post, request, router, router_over};
+
+fn keyed(key: &str, body: &'static str) -> Request<Body> {
+    let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+    request(Method::POST, "/tasks", &headers).map(|_| Body::from(body))
+}
+
+async fn submit(router: &Router, body: impl Into<Body>) -> Answer {
+    let answer = ask(router, post("/tasks", body)).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer
+}
+
+#[tokio::test]
+async fn the_documented_body_makes_a_task() {
+    let router = router();
+    let body = r#"{"type":"email","payload":{},"delaySeconds":60,"retries":3,"dependencies":[]}"#;
+    let answer = submit(&router, body).await;
+    let task = answer.json();
+    let id = task["taskId"].as_str().unwrap();
+    assert_eq!(answer.headers["location"], format!("/v1/tasks/{id}"));
+    assert!(!answer.headers.contains_key("idempotency-replayed"));
+    let expected = json!({
+        "taskId": id, "type": "email", "queue": "default", "status": "PENDING", "priority": 5,
+        "runAt": task["runAt"], "createdAt": task["createdAt"], "startedAt": null,
+        "finishedAt": null, "run": 1, "attempt": 0, "retries": 3, "epoch": 0, "losses": 0,
+        "worker": null, "payload": {}, "result": null, "error": null, "labels": {},
+        "dependencies": [], "workflowId": null, "scheduleId": null, "warnings": task["warnings"],
+    });
+    assert_eq!(task, expected);
+    assert_eq!(task["warnings"][0]["code"], "NO_WORKER_FOR_TYPE");
+    for path in [format!("/v1/tasks/{id}"), format!("/tasks/{id}")] {
+        let read = ask(&router, get(&path)).await;
+        assert_eq!(read.status, 200);
+        let mut read = read.json();
+        read["warnings"] = task["warnings"].clone();
+        assert_eq!(read, task);
+    }
+}
+
+#[tokio::test]
+async fn what_was_sent_comes_back_byte_for_byte() {
+    let router = router();
+    let payload = r#"{"z": 123456789012345678901234567890, "a":1.0E+2,"s":"'; drop table --"}"#;
+    let labels = r#"{"it's":"\"quoted\"\u2028"}"#;
+    let body = format!(r#"{{"type":"a","payload":{payload},"labels":{labels}}}"#);
+    let answer = submit(&router, body).await;
+    let id = answer.json()["taskId"].as_str().unwrap().to_owned();
+    for answer in [answer, ask(&router, get(&format!("/tasks/{id}"))).await] {
+        let text = String::from_utf8(answer.body.clone()).unwrap();
+        assert!(text.contains(payload), "{text}");
+        assert_eq!(answer.json()["labels"], serde_json::from_str::<Value>(labels).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_submit_answers_with_the_first_task() {
+    let router = router();
+    let first = ask(&router, keyed("k-1", r#"{"type":"a","payload":{"x":1,"y":2}}"#)).await;
+    assert_eq!(first.status, 201);
+    for again in [
+        keyed("k-1", r#"{ "payload": {"y":2, "x":1}, "type":"a" }"#),
+        keyed("\"k-1\"", r#"{"type":"a","payload":{"x":1,"y":2},"retries":3}"#),
+        post("/v1/tasks", r#"{"type":"a","payload":{"x":1,"y":2},"idempotencyKey":"k-1"}"#),
+    ] {
+        let answer = ask(&router, again).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.headers["idempotency-replayed"], "true");
+        assert_eq!(answer.json()["taskId"], first.json()["taskId"]);
+    }
+    let (status, code, _) = ask(&router, keyed("k-1", r#"{"type":"b"}"#)).await.problem();
+    assert_eq!((status, code.as_str()), (422, "IDEMPOTENCY_KEY_REUSED"));
+    let other = ask(&router, keyed("k-2", r#"{"type":"b"}"#)).await;
+    assert_eq!(other.status, 201);
+}
+
+#[tokio::test]
+async fn a_task_too_far_ahead_is_refused() {
+    let body = r#"{"type":"a","runAt":"2999-01-01T00:00:00Z"}"#;
+    let problem = ask(&router(), post("/tasks", body)).await.problem();
+    let errors = vec!["/runAt OUT_OF_RANGE".to_owned()];
+    assert_eq!(problem, (422, "INVALID_FIELDS".to_owned(), errors));
+}
+
+#[tokio::test]
+async fn a_task_that_is_not_there() {
+    let random = "/tasks/01920000-0000-7000-8000-000000000000";
+    for path in [random.to_owned(), format!("{random}?wait=30s")] {
+        let (status, code, _) = ask(&router(), get(&path)).await.problem();
+        assert_eq!((status, code.as_str()), (404, "TASK_NOT_FOUND"));
+    }
+}
+
+/// A worker that succeeds with one task.
+async fn work_once(engine: &Engine) {
+    let types = vec![TypeName::new("a").unwrap()];
+    let worker = LocalWorker { name: "w".to_owned(), types, queues: Vec::new() };
+    let source = engine.open_worker(worker).await.unwrap();
+    let leases = source.claim(1).await.unwrap();
+    let outcome = Outcome::Success { result: Some(r#"{"n":1.50}"#.into()) };
+    let finish = Finish { task: leases[0].task, epoch: leases[0].epoch, outcome };
+    source.finish(vec![finish]).await.unwrap();
+}
+
+#[tokio::test]
+async fn waiting_ends_with_the_outcome() {
+    let engine = engine();
+    let router = router_over(&engine);
+    let task = submit(&router, r#"{"type":"a"}"#).await.json();
+    let path = format!("/tasks/{}?wait=PT30S", task["taskId"].as_str().unwrap());
+    let (answer, ()) = tokio::join!(ask(&router, get(&path)), work_once(&engine));
+    let ended = answer.json();
+    assert_eq!((&ended["status"], &ended["attempt"]), (&json!("SUCCESS"), &json!(1)));
+    assert_eq!((&ended["worker"], &ended["epoch"]), (&json!("w"), &json!(1)));
+    assert!(ended["finishedAt"].is_string() && ended["startedAt"].is_string());
+    let text = String::from_utf8(answer.body).unwrap();
+    assert!(text.contains(r#""result":{"n":1.50}"#), "{text}");
+}
+
+#[tokio::test]
+async fn a_type_that_is_served_brings_no_warning() {
+    let engine = engine();
+    let types = vec![TypeName::new("a").unwrap()];
+    let worker = LocalWorker { name: "w".to_owned(), types, queues: Vec::new() };
+    let _source = engine.open_worker(worker).await.unwrap();
+    let task = submit(&router_over(&engine), r#"{"type":"a"}"#).await.json();
+    assert_eq!(task["warnings"], json!([]));
+}
+
+#[tokio::test]
+async fn waiting_ends_with_time_or_with_the_server() {
+    let engine = engine();
+    let router = router_over(&engine);
+    let task = submit(&router, r#"{"type":"a"}"#).await.json();
+    let path = |wait: &str| format!("/tasks/{}?wait={wait}", task["taskId"].as_str().unwrap());
+    assert_eq!(ask(&router, get(&path("0s"))).await.json()["status"], "PENDING");
+    assert_eq!(ask(&router, get(&path("20ms"))).await.json()["status"], "PENDING");
+    let long = path("60s");
+    let long = ask(&router, get(&long));
+    let closing = async { engine.begin_close() };
+    let both = async { tokio::join!(long, closing) };
+    let (answer, ()) = tokio::time::timeout(Duration::from_secs(10), both).await.unwrap();
+    assert_eq!(answer.json()["status"], "PENDING");
+}

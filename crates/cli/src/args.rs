@@ -1,0 +1,204 @@
+//! Flags and commands.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use duly_core::id::TaskId;
+
+/// A task scheduler that starts with nothing else installed.
+#[derive(Debug, Parser)]
+#[command(name = "duly", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Say more on standard error; twice for even more
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start API and workers on one file, on loopback, without keys
+    Dev(DevArgs),
+    /// Submit tasks and look at them
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Check this machine, the data directory and the server
+    Doctor(DoctorArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DevArgs {
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// Where the database lives
+    #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
+    pub(crate) data: PathBuf,
+    /// Handlers that run at once
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency)]
+    pub(crate) concurrency: usize,
+    /// Switch on a bug that the tests must catch
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) planted_bug: Option<PlantedBug>,
+}
+
+/// Bugs that a test build carries, asleep.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PlantedBug {
+    /// Answers a submit before it is committed
+    AcknowledgeBeforeCommit,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Submit a task
+    Run(RunArgs),
+    /// Show a task
+    Get(GetArgs),
+    /// List tasks, newest due time first
+    List(ListArgs),
+}
+
+/// Which server, and how to print.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClientArgs {
+    /// The server's address
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", env = "DULY_SERVER")]
+    pub(crate) server: String,
+    /// The token to send
+    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// How to print on standard output
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+}
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// Everything, as JSON
+    Json,
+    /// Only the ids
+    Id,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Names the handler, such as echo, sleep, flaky or http
+    #[arg(value_name = "TYPE")]
+    pub(crate) task_type: String,
+    /// JSON for the handler; @FILE reads a file, - standard input
+    #[arg(short, long, value_name = "JSON")]
+    pub(crate) data: Option<String>,
+    /// Where the task waits
+    #[arg(long)]
+    pub(crate) queue: Option<String>,
+    /// 0 to 9; 9 runs first
+    #[arg(long)]
+    pub(crate) priority: Option<u8>,
+    /// Start this much later, such as 30s or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
+    pub(crate) delay: Option<Duration>,
+    /// Start at this instant, such as 2030-01-31T08:00:00Z
+    #[arg(long, value_name = "INSTANT", value_parser = duly_core::time::Timestamp::parse)]
+    pub(crate) at: Option<duly_core::time::Timestamp>,
+    /// How many failed attempts may be followed by another
+    #[arg(long)]
+    pub(crate) retries: Option<u32>,
+    /// How long the handler may run
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// A searchable mark; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Makes a repeated submit answer with the first one's task
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    /// Wait for the outcome and print the result: exit 6 if it failed, 7 if it took longer
+    #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1,
+          default_missing_value = "1h")]
+    pub(crate) wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
+    /// Wait for the outcome first: exit 6 if it failed, 7 if it took longer
+    #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1,
+          default_missing_value = "1h")]
+    pub(crate) wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// How many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) limit: u32,
+    /// Go on where an earlier list ended
+    #[arg(long)]
+    pub(crate) cursor: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Where the database lives
+    #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: Result<jiff::SignedDuration, _> = text.parse();
+    let parsed = parsed.ok().and_then(|duration| Duration::try_from(duration).ok());
+    parsed.ok_or_else(|| "not a duration, such as 500ms, 30s, 2m or PT30S".to_owned())
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("not of the form KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    let most = duly_core::limits::CONCURRENCY;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("must be a number from 1 to {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        <Args as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, millis) in
+            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("PT1H", 3_600_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "5", "-1s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! One file per command.
+
+pub(crate) mod dev;
+pub(crate) mod doctor;
+pub(crate) mod task;

@@ -1,0 +1,109 @@
+//! The data directory and the disk under it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use duly_store::sqlite;
+
+use super::{Finding, State};
+
+/// Below this much free space a warning is due.
+const LITTLE_SPACE: u64 = 1 << 30;
+/// A commit that takes longer than this makes a slow server.
+const SLOW_SYNC: Duration = Duration::from_millis(10);
+
+pub(super) fn check(data: &Path) -> Vec<Finding> {
+    let mut findings = vec![Finding::ok("sqlite", sqlite::version())];
+    let directory = existing(data);
+    findings.push(rights(data, &directory));
+    findings.push(space(&directory));
+    findings.extend(sync(&directory));
+    findings.push(lock(&data.join("duly.db")));
+    findings
+}
+
+/// The directory itself, or the nearest one above it that exists.
+fn existing(data: &Path) -> PathBuf {
+    let absolute = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+    let found = absolute.ancestors().find(|path| path.is_dir());
+    found.map_or_else(|| PathBuf::from("/"), Path::to_owned)
+}
+
+fn probe(directory: &Path) -> std::io::Result<(PathBuf, File)> {
+    let path = directory.join(format!(".duly-doctor-{}", std::process::id()));
+    let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
+    Ok((path, file))
+}
+
+fn rights(data: &Path, directory: &Path) -> Finding {
+    const CHECK: &str = "data directory";
+    match probe(directory) {
+        Ok((path, _)) => {
+            drop(std::fs::remove_file(path));
+            let found =
+                if directory.ends_with(data) || data.is_dir() { "" } else { " (will be made)" };
+            Finding::ok(CHECK, format!("{} can be written{found}", data.display()))
+        }
+        Err(error) => Finding::bad(
+            CHECK,
+            State::Fail,
+            format!("{} cannot be written: {error}", directory.display()),
+            "check its rights, or choose another with --data",
+        ),
+    }
+}
+
+fn space(directory: &Path) -> Finding {
+    const CHECK: &str = "free space";
+    let Ok(stat) = rustix::fs::statvfs(directory) else {
+        return Finding::bad(CHECK, State::Warn, "cannot be told", "look at it with df");
+    };
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let text = format!("{:.1} GiB", free as f64 / f64::from(1 << 30));
+    if free < LITTLE_SPACE {
+        return Finding::bad(CHECK, State::Warn, text, "free some: a full disk stops all submits");
+    }
+    Finding::ok(CHECK, text)
+}
+
+/// How long the disk takes to make a small write durable: every commit pays it.
+fn sync(directory: &Path) -> Option<Finding> {
+    const CHECK: &str = "sync time";
+    const ROUNDS: usize = 50;
+    let (path, mut file) = probe(directory).ok()?;
+    let mut times = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let written =
+            file.rewind().and_then(|()| file.write_all(&[0; 4096])).and_then(|()| file.sync_data());
+        if written.is_err() {
+            break;
+        }
+        times.push(start.elapsed());
+    }
+    drop(std::fs::remove_file(path));
+    times.sort_unstable();
+    let median = *times.get(times.len() / 2)?;
+    let text = format!("{:.2} ms for 4 KiB", median.as_secs_f64() * 1000.0);
+    if median > SLOW_SYNC {
+        let remedy = "a lone submit waits this long; use a local SSD";
+        return Some(Finding::bad(CHECK, State::Warn, text, remedy));
+    }
+    Some(Finding::ok(CHECK, text))
+}
+
+fn lock(database: &Path) -> Finding {
+    const CHECK: &str = "database lock";
+    match sqlite::holder(database) {
+        Ok(None) => Finding::ok(CHECK, "free"),
+        Ok(Some(pid)) => Finding::ok(CHECK, format!("held by pid {pid}, a server that runs")),
+        Err(error) => Finding::bad(
+            CHECK,
+            State::Fail,
+            format!("{}: {error}", database.display()),
+            "check the rights of the file and its directory",
+        ),
+    }
+}

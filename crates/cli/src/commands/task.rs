@@ -1,0 +1,74 @@
+//! `duly task …`: a client for people.
+
+mod get;
+mod list;
+mod run;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use duly_client::Client;
+use duly_client::wire::TaskView;
+use duly_core::id::TaskId;
+use duly_core::limits::WAIT;
+use duly_core::state::Status;
+
+use crate::args::{ClientArgs, Output, TaskCommand};
+use crate::exit::Ending;
+use crate::output;
+
+pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the runtime")?;
+    runtime.block_on(async {
+        match command {
+            TaskCommand::Run(args) => run::run(args).await,
+            TaskCommand::Get(args) => get::run(&args).await,
+            TaskCommand::List(args) => list::run(&args).await,
+        }
+    })
+}
+
+fn connect(args: &ClientArgs) -> anyhow::Result<Client> {
+    Ok(Client::new(&args.server, args.token.as_deref())?)
+}
+
+/// Waits for an outcome, in as many requests as it takes. `None`: it took longer.
+async fn wait(client: &Client, id: TaskId, patience: Duration) -> anyhow::Result<Option<TaskView>> {
+    let start = Instant::now();
+    loop {
+        let left = patience.saturating_sub(start.elapsed());
+        let task = client.get_task(id, Some(left.min(WAIT))).await?;
+        if task.status.is_terminal() {
+            return Ok(Some(task));
+        }
+        if start.elapsed() >= patience {
+            return Ok(None);
+        }
+    }
+}
+
+fn too_long(id: TaskId, patience: Duration) -> Ending {
+    output::say(&format!(
+        "not finished after {patience:?}; the task goes on: duly task get {id} --wait"
+    ));
+    Ending::WaitedTooLong
+}
+
+/// Prints a task that has ended: its result alone in table form, so that it can be piped.
+fn print_ended(task: &TaskView, format: Output) -> anyhow::Result<Ending> {
+    match (format, &task.result) {
+        (Output::Json, _) => output::json(task)?,
+        (Output::Id, _) => output::data(&task.task_id.to_string())?,
+        (Output::Table, Some(result)) => output::data(result.get())?,
+        (Output::Table, None) => {}
+    }
+    if task.status == Status::Success {
+        output::say(&format!("{} {} in {} attempts", task.task_id, task.status, task.attempt));
+        return Ok(Ending::Ok);
+    }
+    let error = task.error.as_ref();
+    let why = error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message));
+    output::say(&format!("{} {} after {} attempts{why}", task.task_id, task.status, task.attempt));
+    Ok(Ending::TaskFailed)
+}

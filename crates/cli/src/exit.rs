@@ -1,0 +1,47 @@
+//! Exit codes, the same for every command.
+
+use std::process::ExitCode;
+
+use duly_client::Error as ClientError;
+
+/// How a command that did not fail can still end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// All is well.
+    Ok,
+    /// A check found something.
+    Unwell,
+    /// The task that was waited for failed or was cancelled.
+    TaskFailed,
+    /// The wait was over before the task was.
+    WaitedTooLong,
+}
+
+/// Prints an error, if there is one, and turns the outcome into an exit code.
+#[expect(clippy::print_stderr, reason = "errors are for the person at the terminal")]
+pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
+    let code = match outcome {
+        Ok(Ending::Ok) => 0,
+        Ok(Ending::Unwell) => 1,
+        Ok(Ending::TaskFailed) => 6,
+        Ok(Ending::WaitedTooLong) => 7,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            error.downcast_ref().map_or(1, code_of)
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn code_of(error: &ClientError) -> u8 {
+    match error {
+        ClientError::Problem(problem) => match problem.status {
+            401 | 403 => 4,
+            404 => 3,
+            409 | 412 => 5,
+            _ => 1,
+        },
+        ClientError::BadAddress { .. } | ClientError::BadToken => 2,
+        ClientError::Unreachable { .. } | ClientError::Unexpected { .. } => 1,
+    }
+}

@@ -1,0 +1,26 @@
+//! The `duly` binary: the server's roles and a client for people, in one program.
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+mod signals;
+mod telemetry;
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    telemetry::start(&args);
+    let outcome = match args.command {
+        Command::Dev(dev) => commands::dev::run(&dev),
+        Command::Task(task) => commands::task::run(task),
+        Command::Doctor(doctor) => commands::doctor::run(&doctor),
+    };
+    exit::report(outcome)
+}

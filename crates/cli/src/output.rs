@@ -1,0 +1,99 @@
+//! Printing: data on standard output, talk on standard error.
+
+use std::io::Write as _;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use duly_client::wire::TaskView;
+use serde::Serialize;
+
+/// Prints data for programs and people.
+pub(crate) fn data(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // Whoever read our output has seen enough, as `head` does.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    data(&serde_json::to_string_pretty(value)?)
+}
+
+/// Says something to the person at the terminal.
+#[expect(clippy::print_stderr, reason = "talk goes to standard error, apart from data")]
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// A table in the house style.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header.iter().map(|name| name.to_uppercase()));
+    table
+}
+
+/// Tasks, one a line.
+pub(crate) fn tasks(tasks: &[TaskView]) -> String {
+    let mut table = table(&["id", "type", "queue", "status", "attempt", "run at", "error"]);
+    for task in tasks {
+        let error = task.error.as_ref().map_or("", |error| error.message.as_str());
+        table.add_row([
+            task.task_id.to_string(),
+            task.r#type.clone(),
+            task.queue.clone(),
+            task.status.to_string(),
+            format!("{}/{}", task.attempt, task.retries + 1),
+            task.run_at.to_string(),
+            first_line(error),
+        ]);
+    }
+    trimmed(&table)
+}
+
+/// One task, one field a line.
+pub(crate) fn task(task: &TaskView) -> String {
+    let instant =
+        |at: Option<duly_core::time::Timestamp>| at.map_or("-".to_owned(), |at| at.to_string());
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut add = |name: &str, value: String| {
+        table.add_row([name.to_owned(), value]);
+    };
+    add("id", task.task_id.to_string());
+    add("type", task.r#type.clone());
+    add("queue", task.queue.clone());
+    add("status", task.status.to_string());
+    add("attempt", format!("{} of {}", task.attempt, task.retries + 1));
+    add("priority", task.priority.to_string());
+    add("run at", task.run_at.to_string());
+    add("created at", task.created_at.to_string());
+    add("started at", instant(task.started_at));
+    add("finished at", instant(task.finished_at));
+    add("worker", task.worker.clone().unwrap_or_else(|| "-".to_owned()));
+    if task.losses > 0 {
+        add("losses", task.losses.to_string());
+    }
+    for (key, value) in &task.labels {
+        add("label", format!("{key}={value}"));
+    }
+    add("payload", task.payload.get().to_owned());
+    if let Some(result) = &task.result {
+        add("result", result.get().to_owned());
+    }
+    if let Some(error) = &task.error {
+        add("error", format!("{}: {}", error.code, error.message));
+    }
+    trimmed(&table)
+}
+
+/// Tables without the blanks at the ends of their lines.
+pub(crate) fn trimmed(table: &Table) -> String {
+    table.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(60).collect()
+}

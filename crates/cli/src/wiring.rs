@@ -1,0 +1,111 @@
+//! The one place that picks concrete types and ties them together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use duly_api::HostPolicy;
+use duly_core::limits::PREFETCH;
+use duly_core::ports::random::Random;
+use duly_engine::Engine;
+use duly_engine::engine::LocalWorker;
+use duly_engine::random::OsRandom;
+use duly_store::clock::SystemClock;
+use duly_store::sqlite::SqliteStore;
+use duly_worker::{Executor, Guard, handlers};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::args::DevArgs;
+
+/// How long handlers may go on after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A running server: API, engine and worker over the embedded store.
+pub(crate) struct Node {
+    engine: Engine,
+    reclaimed: usize,
+    stop_api: CancellationToken,
+    stop_worker: CancellationToken,
+    parts: TaskTracker,
+}
+
+impl Node {
+    /// Opens the store and starts everything on it.
+    pub(crate) async fn start(args: &DevArgs, listener: TcpListener) -> anyhow::Result<Self> {
+        let random: Arc<dyn Random> = Arc::new(OsRandom::new());
+        let store = open_store(args)?;
+        let reclaimed = store.reclaimed();
+        let engine = Engine::start(Arc::new(store), Arc::clone(&random));
+        let node = Self {
+            engine,
+            reclaimed,
+            stop_api: CancellationToken::new(),
+            stop_worker: CancellationToken::new(),
+            parts: TaskTracker::new(),
+        };
+        node.start_worker(args, Arc::clone(&random)).await?;
+        node.start_api(listener, random.next())?;
+        Ok(node)
+    }
+
+    /// How many tasks an earlier process left running.
+    pub(crate) fn reclaimed(&self) -> usize {
+        self.reclaimed
+    }
+
+    /// Not ready, no new work, running handlers may end within [`GRACE`], then everything is
+    /// handed back and written.
+    pub(crate) async fn stop(self) {
+        self.engine.begin_close();
+        self.stop_worker.cancel();
+        self.stop_api.cancel();
+        self.parts.close();
+        self.parts.wait().await;
+        self.engine.close().await;
+    }
+
+    async fn start_worker(&self, args: &DevArgs, random: Arc<dyn Random>) -> anyhow::Result<()> {
+        let loopback = ["127.0.0.0/8", "::1/128"].map(|net| net.parse().expect("a network"));
+        let registry = handlers::builtin(Guard::new(loopback.to_vec()));
+        let worker = LocalWorker {
+            name: format!("dev-{}", std::process::id()),
+            types: registry.types(),
+            queues: Vec::new(),
+        };
+        let source = self.engine.open_worker(worker).await.context("cannot start the worker")?;
+        let config = duly_worker::Config { concurrency: args.concurrency, prefetch: PREFETCH };
+        let executor = Executor::new(config, registry, source, random);
+        let stop = self.stop_worker.clone();
+        self.parts.spawn(async move {
+            let report = executor.run(stop, GRACE).await;
+            tracing::info!(?report, "the worker has stopped");
+        });
+        Ok(())
+    }
+
+    fn start_api(&self, listener: TcpListener, instance: u64) -> anyhow::Result<()> {
+        let address = listener.local_addr().context("cannot tell the address")?;
+        let config = duly_api::Config {
+            allowed_hosts: HostPolicy::local(address),
+            instance,
+            ..duly_api::Config::default()
+        };
+        let router = duly_api::router(self.engine.clone(), config.clone());
+        self.parts.spawn(duly_api::serve(listener, router, config, self.stop_api.clone()));
+        Ok(())
+    }
+}
+
+fn open_store(args: &DevArgs) -> anyhow::Result<SqliteStore> {
+    let store = SqliteStore::open(&args.data.join("duly.db"), Arc::new(SystemClock::default()))?;
+    #[cfg(feature = "planted-bugs")]
+    let store = match args.planted_bug {
+        Some(crate::args::PlantedBug::AcknowledgeBeforeCommit) => {
+            store.acknowledging_before_commit()
+        }
+        None => store,
+    };
+    Ok(store)
+}

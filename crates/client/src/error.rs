@@ -1,0 +1,68 @@
+//! Why a call of the server failed, in words that say what to do next.
+
+use crate::wire::Problem;
+
+/// Why a call of the server failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be one of a server.
+    #[error("`{url}` is not an address of a Duly server, such as http://127.0.0.1:8080")]
+    BadAddress {
+        /// What was given.
+        url: String,
+    },
+    /// The token cannot be sent.
+    #[error("the token holds characters that cannot be sent; check --token or DULY_TOKEN")]
+    BadToken,
+    /// The server refused.
+    #[error("{0}")]
+    Problem(Box<Problem>),
+    /// Nobody answered.
+    #[error(
+        "cannot reach {url}: is `duly dev` running there? Start it, or pass --server with the \
+         address of one that runs"
+    )]
+    Unreachable {
+        /// The server's address.
+        url: String,
+        /// What happened.
+        source: reqwest::Error,
+    },
+    /// Somebody answered, but not as Duly does.
+    #[error(
+        "{url} answered with status {status}, but not as a Duly server does; check the address \
+         given by --server or DULY_SERVER, and any proxy on the way"
+    )]
+    Unexpected {
+        /// The server's address.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// Why the answer could not be read, if it should have been readable.
+        source: Option<serde_json::Error>,
+    },
+}
+
+impl Error {
+    /// The stable code of the server's refusal.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Problem(problem) => Some(&problem.code),
+            Self::BadAddress { .. }
+            | Self::BadToken
+            | Self::Unreachable { .. }
+            | Self::Unexpected { .. } => None,
+        }
+    }
+
+    /// Whether the same call may succeed later. A submit is safe to repeat only with an
+    /// idempotency key: the first one may have been taken although its answer was lost.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Problem(problem) => matches!(problem.status, 429 | 503),
+            Self::Unreachable { .. } => true,
+            Self::Unexpected { status, .. } => matches!(status, 502..=504),
+            Self::BadAddress { .. } | Self::BadToken => false,
+        }
+    }
+}

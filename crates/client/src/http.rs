@@ -1,0 +1,188 @@
+//! A client of the REST interface over HTTP.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use duly_core::id::TaskId;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Url, redirect};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+use crate::wire::{BatchAnswer, Problem, Readiness, SubmitRequest, TaskPage, TaskView, Version};
+
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer may take beyond the time it was asked to wait.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One server. Cheap to clone; clones share connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    base: Url,
+    http: reqwest::Client,
+}
+
+impl Client {
+    /// A client of the server at `base_url`; the token is sent with every request.
+    pub fn new(base_url: &str, token: Option<&str>) -> Result<Self, Error> {
+        let base = parse_base(base_url)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(token) = token {
+            let value = HeaderValue::from_str(&format!("Bearer {token}"));
+            let mut value = value.map_err(|_| Error::BadToken)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        install_crypto_provider();
+        let mut builder = reqwest::Client::builder()
+            .default_headers(headers)
+            .user_agent(concat!("duly/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(redirect::Policy::none())
+            .tcp_nodelay(true);
+        if base.scheme() == "http" {
+            // Reading the system's certificates takes longer than the request itself.
+            builder = builder.tls_certs_only([]);
+        }
+        if is_loopback(&base) {
+            builder = builder.no_proxy();
+        }
+        let url = base.to_string();
+        let http = builder.build().map_err(|source| Error::Unreachable { url, source })?;
+        Ok(Self { base, http })
+    }
+
+    /// The server's address.
+    pub fn base_url(&self) -> &Url {
+        &self.base
+    }
+
+    /// Submits one task; after `Ok` it is durable.
+    pub async fn submit(&self, task: &SubmitRequest) -> Result<TaskView, Error> {
+        let url = self.url(&["v1", "tasks"]);
+        self.call(Method::POST, url, Some(encode(task)), Duration::ZERO).await
+    }
+
+    /// Submits many tasks; each is taken or refused by itself.
+    pub async fn submit_batch(&self, tasks: &[SubmitRequest]) -> Result<BatchAnswer, Error> {
+        let url = self.url(&["v1", "tasks", "batch"]);
+        self.call(Method::POST, url, Some(encode(tasks)), Duration::ZERO).await
+    }
+
+    /// Reads one task; with `wait`, as soon as its run has ended or the time is over.
+    pub async fn get_task(&self, id: TaskId, wait: Option<Duration>) -> Result<TaskView, Error> {
+        let mut url = self.url(&["v1", "tasks", &id.to_string()]);
+        if let Some(wait) = wait {
+            url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
+        }
+        self.call(Method::GET, url, None, wait.unwrap_or_default()).await
+    }
+
+    /// Reads one page of tasks, newest first due time first.
+    pub async fn list_tasks(
+        &self,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<TaskPage, Error> {
+        let mut url = self.url(&["v1", "tasks"]);
+        if let Some(limit) = limit {
+            url.query_pairs_mut().append_pair("limit", &limit.to_string());
+        }
+        if let Some(cursor) = cursor {
+            url.query_pairs_mut().append_pair("cursor", cursor);
+        }
+        self.call(Method::GET, url, None, Duration::ZERO).await
+    }
+
+    /// Which server this is.
+    pub async fn version(&self) -> Result<Version, Error> {
+        self.call(Method::GET, self.url(&["version"]), None, Duration::ZERO).await
+    }
+
+    /// Whether the server should get requests; a server that is not ready is no error.
+    pub async fn ready(&self) -> Result<Readiness, Error> {
+        let url = self.url(&["readyz"]);
+        let (status, body) = self.send(Method::GET, url, None, Duration::ZERO).await?;
+        serde_json::from_slice(&body).map_err(|source| self.unexpected(status, Some(source)))
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        wait: Duration,
+    ) -> Result<T, Error> {
+        let (status, body) = self.send(method, url, body, wait).await?;
+        if (200..300).contains(&status) {
+            return serde_json::from_slice(&body)
+                .map_err(|source| self.unexpected(status, Some(source)));
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Err(Error::Problem(Box::new(problem))),
+            Err(_) => Err(self.unexpected(status, None)),
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        wait: Duration,
+    ) -> Result<(u16, Vec<u8>), Error> {
+        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
+        let mut request = self.http.request(method, url).timeout(ANSWER_TIMEOUT + wait);
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        let body = response.bytes().await.map_err(unreachable)?;
+        Ok((status, body.into()))
+    }
+
+    fn url(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .expect("a base address with a host has a path")
+            .pop_if_empty()
+            .extend(segments);
+        url
+    }
+
+    fn unexpected(&self, status: u16, source: Option<serde_json::Error>) -> Error {
+        Error::Unexpected { url: self.base.to_string(), status, source }
+    }
+}
+
+fn parse_base(text: &str) -> Result<Url, Error> {
+    let bad = || Error::BadAddress { url: text.to_owned() };
+    let url = Url::parse(text).map_err(|_| bad())?;
+    let plain = url.query().is_none() && url.fragment().is_none();
+    let usable = matches!(url.scheme(), "http" | "https") && url.has_host() && plain;
+    if usable { Ok(url) } else { Err(bad()) }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let literal = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// TLS needs one provider per process; whoever comes first wins, and any will do.
+fn install_crypto_provider() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+}
+
+fn encode<T: Serialize + ?Sized>(body: &T) -> Vec<u8> {
+    serde_json::to_vec(body).expect("wire types can always be written as JSON")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! What a submit asks for.
+
+use std::collections::BTreeMap;
+
+use duly_core::id::TaskId;
+use duly_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A task to submit. Only `type` is required; `null` means the same as leaving a field out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(example = submit_example))]
+pub struct SubmitRequest {
+    /// Names the handler: `[a-z0-9][a-z0-9._-]{0,99}`.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9][a-z0-9._-]{0,99}$"))]
+    pub r#type: String,
+    /// What the handler gets: any JSON up to 1 MiB and 64 levels, kept byte for byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub payload: Option<Box<RawValue>>,
+    /// Where the task waits; `default` if absent. The same rule as for `type`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9][a-z0-9._-]{0,99}$"))]
+    pub queue: Option<String>,
+    /// 0 to 9; 9 runs first. 5 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
+    pub priority: Option<u8>,
+    /// Start this many seconds from now, to the millisecond. Not together with `runAt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 34_560_000))]
+    pub delay_seconds: Option<f64>,
+    /// Start at this instant (RFC 3339); one in the past means now, one more than 400 days
+    /// ahead is refused. Not together with `delaySeconds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub run_at: Option<Timestamp>,
+    /// How many failed attempts may be followed by another; 3 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1000))]
+    pub retries: Option<u32>,
+    /// How retries are spaced. Not supported yet: refused with `UNSUPPORTED_FIELD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// How long the handler may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 86_400))]
+    pub timeout_seconds: Option<f64>,
+    /// Spreads the start over this many seconds. Not supported yet: refused with
+    /// `UNSUPPORTED_FIELD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub jitter_seconds: Option<f64>,
+    /// Tasks that must succeed first. Only the empty list is supported yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 0))]
+    pub dependencies: Vec<TaskId>,
+    /// Whom to tell of the outcome. Not supported yet: refused with `UNSUPPORTED_FIELD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub notify: Option<Box<RawValue>>,
+    /// Searchable marks, at most 32; keys and values up to 200 characters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Makes a repeated submit answer with the first one's task, for 24 hours. The header
+    /// `Idempotency-Key` says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
+    pub idempotency_key: Option<String>,
+}
+
+impl SubmitRequest {
+    /// A task of this type, with every default.
+    pub fn new(task_type: impl Into<String>) -> Self {
+        Self { r#type: task_type.into(), ..Self::default() }
+    }
+}
+
+/// How the retries of a task are spaced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Backoff {
+    /// `none`, `fixed`, `linear` or `exponential`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
+    /// The first wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_seconds: Option<f64>,
+    /// How much each wait grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// The longest wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap_seconds: Option<f64>,
+    /// `none`, `equal` or `full`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<String>,
+}
+
+#[cfg(feature = "openapi")]
+fn submit_example() -> serde_json::Value {
+    serde_json::json!({
+        "type": "email", "payload": {"to": "ada@example.com"}, "delaySeconds": 60, "retries": 3,
+        "dependencies": []
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_not_sent() {
+        let text = serde_json::to_string(&SubmitRequest::new("email")).unwrap();
+        assert_eq!(text, r#"{"type":"email"}"#);
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_read() {
+        let text =
+            r#"{"type":"email","payload":{},"delaySeconds":60,"retries":3,"dependencies":[]}"#;
+        let request: SubmitRequest = serde_json::from_str(text).unwrap();
+        assert_eq!(request.delay_seconds, Some(60.0));
+        assert_eq!(request.payload.unwrap().get(), "{}");
+    }
+}
