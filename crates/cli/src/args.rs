@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Task(TaskCommand),
     /// Check this machine, the data directory and the server
     Doctor(DoctorArgs),
+    /// Measure this machine: what the engine reaches beside bare SQLite
+    Bench(BenchArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -162,6 +164,38 @@ pub(crate) struct DoctorArgs {
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    /// Where to put the files of the run; on the disk that is to be measured
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) data: PathBuf,
+    /// Measure only this
+    #[arg(long, value_enum)]
+    pub(crate) only: Option<Part>,
+    /// Tasks per measurement
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = bench_tasks)]
+    pub(crate) tasks: usize,
+    /// How to print on standard output
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+}
+
+/// A part of the benchmark; the limit is always measured, since the others are set beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The engine in process
+    Engine,
+    /// The server over HTTP
+    Rest,
+    /// Idle latency and lateness
+    Punctuality,
+}
+
+fn bench_tasks(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1_000..=10_000_000).contains(number));
+    number.ok_or_else(|| "must be a number from 1000 to 10000000".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Dev(dev) => commands::dev::run(&dev),
         Command::Task(task) => commands::task::run(task),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
+        Command::Bench(bench) => commands::bench::run(&bench),
     };
     exit::report(outcome)
 }

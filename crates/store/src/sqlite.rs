@@ -3,6 +3,7 @@
 mod checkpoint;
 mod error;
 mod index;
+pub mod limit;
 mod lock;
 mod migrate;
 mod open;

@@ -47,9 +47,14 @@ impl Checkpointer {
         Ok(Self { pages, helped_at: 0, helper })
     }
 
+    /// Pages in the log after the last commit.
+    pub(super) fn pages(&self) -> usize {
+        self.pages.load(Ordering::Relaxed)
+    }
+
     /// Called after each commit.
     pub(super) fn after_commit(&mut self, connection: &Connection) {
-        let pages = self.pages.load(Ordering::Relaxed);
+        let pages = self.pages();
         if pages < self.helped_at {
             self.helped_at = 0;
         }
@@ -67,7 +72,7 @@ impl Checkpointer {
     /// Called when nothing has come for [`IDLE`]: returns whether there is nothing left to do.
     pub(super) fn when_idle(&mut self, connection: &Connection) -> bool {
         self.helped_at = 0;
-        if self.pages.load(Ordering::Relaxed) == 0 {
+        if self.pages() == 0 {
             return true;
         }
         match checkpoint(connection, "TRUNCATE") {

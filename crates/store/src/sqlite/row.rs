@@ -68,9 +68,14 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
     })
 }
 
-/// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, granted_at, run_at. A payload
-/// that stands elsewhere is still missing; see [`with_payload`].
-pub(super) fn lease(row: &Row<'_>, task: TaskId, lane: &Lane) -> rusqlite::Result<Lease> {
+/// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, run_at. A payload that
+/// stands elsewhere is still missing; see [`with_payload`].
+pub(super) fn lease(
+    row: &Row<'_>,
+    task: TaskId,
+    lane: &Lane,
+    granted_at: Timestamp,
+) -> rusqlite::Result<Lease> {
     let payload = row.get_ref(5)?.as_str_or_null()?;
     Ok(Lease {
         task,
@@ -80,8 +85,8 @@ pub(super) fn lease(row: &Row<'_>, task: TaskId, lane: &Lane) -> rusqlite::Resul
         retries: row.get(3)?,
         lane: lane.clone(),
         timeout: decode_duration(row.get(4)?),
-        granted_at: Timestamp::from_millis(row.get(6)?),
-        run_at: Timestamp::from_millis(row.get(7)?),
+        granted_at,
+        run_at: Timestamp::from_millis(row.get(6)?),
         payload: payload.unwrap_or_default().into(),
     })
 }

@@ -9,7 +9,7 @@ use duly_core::ports::store::Claim;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Priority, claim_order};
 use duly_core::time::Timestamp;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::Scope;
 use crate::sqlite::error::{Fault, Result};
@@ -24,10 +24,7 @@ pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> 
         return repeat(scope, batch);
     }
     let picks = pick(scope, claim)?;
-    let mut leases = Vec::with_capacity(picks.len());
-    for pick in picks {
-        leases.extend(grant(scope, claim, pick)?);
-    }
+    let leases = grant(scope, claim, &picks)?;
     let session = scope.index.sessions.get_mut(claim.session).expect("looked up above");
     session.note(claim.sequence, !leases.is_empty());
     if !leases.is_empty() {
@@ -143,39 +140,51 @@ fn take_out(scope: &mut Scope<'_>, last: Pick) -> Result<()> {
 }
 
 /// PENDING → RUNNING under the next epoch. A due row whose task does not wait just disappears.
-fn grant(scope: &Scope<'_>, claim: &Claim, pick: Pick) -> Result<Option<Lease>> {
+///
+/// Read and write are two statements: one with RETURNING opens a temporary table for its rows
+/// each time, which costs more than the second look-up on a page that is at hand.
+fn grant(scope: &Scope<'_>, claim: &Claim, picks: &[Pick]) -> Result<Vec<Lease>> {
     let status = transition(Status::Pending, Event::Grant).expect("a waiting task can be granted");
-    let mut statement = scope.connection.prepare_cached(
-        "/* claim.grant */ UPDATE task SET status = ?3, session = ?4, epoch = epoch + 1, granted_at = ?5
-         WHERE id = ?1 AND lane = ?2 AND status = 1
-         RETURNING epoch, run, charged, retries, timeout_ms, payload, granted_at, run_at",
+    let mut read = scope.connection.prepare_cached(
+        "/* claim.read_task */ SELECT epoch + 1, run, charged, retries, timeout_ms, payload, run_at
+         FROM task WHERE id = ? AND lane = ? AND status = 1",
     )?;
-    let lane = scope.index.lanes.get(pick.range.lane)?;
-    let values = params![
-        pick.task.as_bytes(),
-        pick.range.lane,
-        row::encode_status(status),
-        claim.session.as_bytes(),
-        scope.now.millis(),
-    ];
-    let lease =
-        statement.query_row(values, |found| row::lease(found, pick.task, lane)).optional()?;
-    lease.map(|lease| row::with_payload(scope.connection, lease)).transpose()
+    let mut write = scope.connection.prepare_cached(
+        "/* claim.grant */ UPDATE task SET status = ?3, session = ?4, epoch = ?2, granted_at = ?5
+         WHERE id = ?1 AND epoch = ?2 - 1 AND status = 1",
+    )?;
+    let mut leases = Vec::with_capacity(picks.len());
+    for pick in picks {
+        let lane = scope.index.lanes.get(pick.range.lane)?;
+        let key = params![pick.task.as_bytes(), pick.range.lane];
+        let lease = |found: &Row<'_>| row::lease(found, pick.task, lane, scope.now);
+        let Some(lease) = read.query_row(key, lease).optional()? else { continue };
+        write.execute(params![
+            pick.task.as_bytes(),
+            lease.epoch,
+            row::encode_status(status),
+            claim.session.as_bytes(),
+            scope.now.millis(),
+        ])?;
+        leases.push(row::with_payload(scope.connection, lease)?);
+    }
+    Ok(leases)
 }
 
 /// What an earlier claim with this sequence was granted and still holds.
 fn repeat(scope: &Scope<'_>, batch: Batch) -> Result<Vec<Lease>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* claim.repeat */ SELECT epoch, run, charged, retries, timeout_ms, payload, granted_at, run_at,
+        "/* claim.repeat */ SELECT epoch, run, charged, retries, timeout_ms, payload, run_at, granted_at,
                 lane
          FROM task WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
     )?;
     let mut leases = Vec::new();
     for granted in scope.index.grants.live(batch) {
         let key = params![granted.task.as_bytes(), granted.epoch, batch.session.as_bytes()];
-        let Some(lane) = statement.query_row(key, |row| row.get(8)).optional()? else { continue };
-        let lane = scope.index.lanes.get(lane)?;
-        let lease = statement.query_row(key, |found| row::lease(found, granted.task, lane))?;
+        let held = |row: &Row<'_>| Ok((row.get(7)?, row.get(8)?));
+        let Some((at, lane)) = statement.query_row(key, held).optional()? else { continue };
+        let (at, lane) = (Timestamp::from_millis(at), scope.index.lanes.get(lane)?);
+        let lease = statement.query_row(key, |found| row::lease(found, granted.task, lane, at))?;
         leases.push(row::with_payload(scope.connection, lease)?);
     }
     Ok(leases)

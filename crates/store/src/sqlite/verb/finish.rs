@@ -5,7 +5,8 @@ use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
-use rusqlite::{OptionalExtension as _, params};
+use duly_core::time::Timestamp;
+use rusqlite::{CachedStatement, OptionalExtension as _, params};
 
 use super::Scope;
 use crate::sqlite::error::Result;
@@ -17,16 +18,19 @@ pub(super) fn finish(
     session: SessionId,
     finishes: &[Finish],
 ) -> Result<Vec<Finished>> {
-    finishes.iter().map(|item| one(scope, session, item)).collect()
+    // Prepared once: nearly every item of a batch needs this statement and no other.
+    let mut end = End { statement: scope.connection.prepare_cached(END)?, session };
+    finishes.iter().map(|item| one(scope, &mut end, item)).collect()
 }
 
-fn one(scope: &mut Scope<'_>, session: SessionId, item: &Finish) -> Result<Finished> {
+fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finished> {
+    let session = end.session;
     let changed = match &item.outcome {
         Outcome::Success { result } => {
-            end(scope, session, item, Event::Succeed, result.as_deref(), None)?
+            end.apply(scope.now, item, Event::Succeed, result.as_deref(), None)?
         }
-        Outcome::Fail { error } => end(scope, session, item, Event::Fail, None, Some(error))?,
-        Outcome::Retry { error, entropy } => retry(scope, session, item, error, *entropy)?,
+        Outcome::Fail { error } => end.apply(scope.now, item, Event::Fail, None, Some(error))?,
+        Outcome::Retry { error, entropy } => retry(scope, end, item, error, *entropy)?,
         Outcome::Release => put_back(scope, session, item, Back::Release)?,
     };
     if changed {
@@ -36,41 +40,47 @@ fn one(scope: &mut Scope<'_>, session: SessionId, item: &Finish) -> Result<Finis
     refusal(scope, session, item)
 }
 
-fn end(
-    scope: &Scope<'_>,
+const END: &str = "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?5, result = ?6,
+        error = ?7, charged = charged + 1
+    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2";
+
+/// Ends runs of tasks that this session holds.
+struct End<'a> {
+    statement: CachedStatement<'a>,
     session: SessionId,
-    item: &Finish,
-    event: Event,
-    result: Option<&str>,
-    error: Option<&Failure>,
-) -> Result<bool> {
-    let status = transition(Status::Running, event).expect("a running task can end");
-    let changed = scope
-        .connection
-        .prepare_cached(
-            "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?5, result = ?6, error = ?7,
-                    charged = charged + 1
-             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2",
-        )?
-        .execute(params![
+}
+
+impl End<'_> {
+    fn apply(
+        &mut self,
+        now: Timestamp,
+        item: &Finish,
+        event: Event,
+        result: Option<&str>,
+        error: Option<&Failure>,
+    ) -> Result<bool> {
+        let status = transition(Status::Running, event).expect("a running task can end");
+        let changed = self.statement.execute(params![
             item.task.as_bytes(),
             item.epoch,
-            session.as_bytes(),
+            self.session.as_bytes(),
             row::encode_status(status),
-            scope.now.millis(),
+            now.millis(),
             result,
             error.map(row::encode_failure),
         ])?;
-    Ok(changed > 0)
+        Ok(changed > 0)
+    }
 }
 
 fn retry(
     scope: &mut Scope<'_>,
-    session: SessionId,
+    end: &mut End<'_>,
     item: &Finish,
     error: &Failure,
     entropy: u64,
 ) -> Result<bool> {
+    let session = end.session;
     let held = scope
         .connection
         .prepare_cached(
@@ -84,7 +94,7 @@ fn retry(
     let Some((charged, retries)) = held else { return Ok(false) };
     let attempt = charged + 1;
     if attempt > retries {
-        return end(scope, session, item, Event::Fail, None, Some(error));
+        return end.apply(scope.now, item, Event::Fail, None, Some(error));
     }
     let run_at = scope.now.plus(back_off::DEFAULT.wait(attempt, entropy)).millis();
     put_back(scope, session, item, Back::Retry { run_at, error })

@@ -1,12 +1,12 @@
 //! Submit: rows for new tasks, waiting or already granted.
 
-use duly_core::id::TaskId;
+use duly_core::id::{SessionId, TaskId};
 use duly_core::json::hash_bytes;
 use duly_core::limits::IDEMPOTENCY_KEY_TTL;
 use duly_core::ports::store::{Claim, Submit, Submitted};
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{CachedStatement, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
 use super::{Scope, Verb};
@@ -21,9 +21,10 @@ impl Verb for Submit {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Submitted>> {
         let mut hand_off = HandOff::new(scope, self.offer.as_ref());
+        let mut insert = scope.connection.prepare_cached(INSERT)?;
         let mut answers = Vec::with_capacity(self.tasks.len());
         for task in &self.tasks {
-            answers.push(one(scope, task, &mut hand_off)?);
+            answers.push(one(scope, task, &mut hand_off, &mut insert)?);
         }
         hand_off.record(scope)?;
         let keyed = self.tasks.iter().filter(|task| task.idempotency.is_some()).count();
@@ -32,7 +33,12 @@ impl Verb for Submit {
     }
 }
 
-fn one(scope: &mut Scope<'_>, task: &NewTask, hand_off: &mut HandOff) -> Result<Submitted> {
+fn one(
+    scope: &mut Scope<'_>,
+    task: &NewTask,
+    hand_off: &mut HandOff,
+    insert: &mut CachedStatement<'_>,
+) -> Result<Submitted> {
     if let Some(idempotency) = &task.idempotency
         && let Some(answer) = known_key(scope, task, idempotency)?
     {
@@ -42,7 +48,8 @@ fn one(scope: &mut Scope<'_>, task: &NewTask, hand_off: &mut HandOff) -> Result<
         return Ok(Submitted::LaneLimit);
     };
     let granted = hand_off.takes(scope, lane, task);
-    if !insert(scope, task, lane, granted.then_some(hand_off))? {
+    let holder = hand_off.offer.filter(|_| granted).map(|offer| offer.session);
+    if !store(scope, insert, task, lane, holder)? {
         return repeated(scope, task, hand_off.offer.as_ref());
     }
     if let Some(idempotency) = &task.idempotency {
@@ -100,42 +107,39 @@ impl HandOff {
     }
 }
 
+const INSERT: &str = "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank,
+        run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, labels, payload)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13)
+    ON CONFLICT (id) DO NOTHING";
+
 /// Whether the row was new.
-fn insert(
+fn store(
     scope: &Scope<'_>,
+    insert: &mut CachedStatement<'_>,
     task: &NewTask,
     lane: LaneId,
-    hand_off: Option<&mut HandOff>,
+    holder: Option<SessionId>,
 ) -> Result<bool> {
-    let session = hand_off.and_then(|hand_off| hand_off.offer.map(|offer| offer.session));
-    let (status, epoch) = match session {
+    let (status, epoch) = match holder {
         Some(_) => (Status::Running, FIRST_EPOCH),
         None => (Status::Pending, 0),
     };
     let inline = task.payload.len() <= row::INLINE_PAYLOAD_BYTES;
-    let inserted = scope
-        .connection
-        .prepare_cached(
-            "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank, run_at,
-                    created_at, granted_at, run, charged, retries, losses, timeout_ms, labels, payload)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13)
-             ON CONFLICT (id) DO NOTHING",
-        )?
-        .execute(params![
-            task.id.as_bytes(),
-            row::encode_status(status),
-            epoch,
-            session.as_ref().map(duly_core::id::SessionId::as_bytes),
-            lane,
-            task.priority.rank(),
-            task.run_at.millis(),
-            task.created_at.millis(),
-            session.map(|_| scope.now.millis()),
-            task.retries,
-            row::encode_duration(task.timeout),
-            row::encode_labels(&task.labels),
-            inline.then_some(&*task.payload),
-        ])?;
+    let inserted = insert.execute(params![
+        task.id.as_bytes(),
+        row::encode_status(status),
+        epoch,
+        holder.as_ref().map(SessionId::as_bytes),
+        lane,
+        task.priority.rank(),
+        task.run_at.millis(),
+        task.created_at.millis(),
+        holder.map(|_| scope.now.millis()),
+        task.retries,
+        row::encode_duration(task.timeout),
+        row::encode_labels(&task.labels),
+        inline.then_some(&*task.payload),
+    ])?;
     if inserted > 0 && !inline {
         scope
             .connection

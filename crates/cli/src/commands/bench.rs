@@ -1,0 +1,95 @@
+//! `duly bench`: how fast this machine runs tasks, beside what bare SQLite could do on it.
+
+mod engine;
+mod figures;
+mod http;
+mod punctuality;
+mod rest;
+mod world;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use duly_store::sqlite::limit::{self, Layout, Limit};
+
+use self::figures::Figure;
+use crate::args::{BenchArgs, Output, Part};
+use crate::exit::Ending;
+use crate::output;
+
+/// Tasks in one call of the limit, and of the benchmarks: what the store takes at once.
+const BATCH: usize = duly_core::limits::STORE_BATCH;
+
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    let scratch = Scratch::new(&args.data)?;
+    let mut figures = Vec::new();
+    let limit = limits(&scratch, args.tasks, &mut figures)?;
+    runtime.block_on(async {
+        let wants = |part| args.only.is_none_or(|only| only == part);
+        if wants(Part::Engine) {
+            engine::measure(&scratch, args.tasks, &limit, &mut figures).await?;
+        }
+        if wants(Part::Rest) {
+            rest::measure(&scratch, args.tasks, &limit, &mut figures).await?;
+        }
+        if wants(Part::Punctuality) {
+            punctuality::measure(&scratch, &mut figures).await?;
+        }
+        anyhow::Ok(())
+    })?;
+    match args.output {
+        Output::Json => output::json(&figures)?,
+        Output::Table | Output::Id => output::data(&figures::table(&figures))?,
+    }
+    let missed = figures.iter().filter(|figure| !figure.is_met()).count();
+    if missed > 0 {
+        output::say(&format!("{missed} targets missed"));
+        return Ok(Ending::Unwell);
+    }
+    output::say("all targets met");
+    Ok(Ending::Ok)
+}
+
+/// The directory of a run: one fresh folder per measurement, gone at the end.
+struct Scratch {
+    root: std::path::PathBuf,
+}
+
+impl Scratch {
+    fn new(data: &Path) -> anyhow::Result<Self> {
+        let root = data.join(format!("bench-{}", std::process::id()));
+        std::fs::create_dir_all(&root)
+            .with_context(|| format!("cannot make {}", root.display()))?;
+        Ok(Self { root })
+    }
+
+    fn folder(&self, name: &str) -> std::path::PathBuf {
+        self.root.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.root));
+    }
+}
+
+/// The bare store: the figures that the others are held against.
+fn limits(scratch: &Scratch, tasks: usize, figures: &mut Vec<Figure>) -> anyhow::Result<Limit> {
+    output::say(&format!("bare SQLite: {tasks} tasks in both layouts"));
+    let run =
+        |name: &str, layout| limit::run(&scratch.folder(name).join("l.db"), layout, tasks, BATCH);
+    let limit = run("limit", Layout::DueTable)?;
+    let rival = run("rival", Layout::PartialIndex)?;
+    for (name, limit) in [("due table", &limit), ("partial index", &rival)] {
+        let whole = limit.submit + limit.claim + limit.finish;
+        figures.push(Figure::rate(&format!("limit, {name}: submit"), limit.tasks, limit.submit));
+        let drain = limit.claim + limit.finish;
+        figures.push(Figure::rate(&format!("limit, {name}: claim and finish"), limit.tasks, drain));
+        figures.push(Figure::rate(&format!("limit, {name}: whole cycle"), limit.tasks, whole));
+        let bytes = limit.log_bytes_per_task as f64;
+        figures.push(Figure::new(&format!("limit, {name}: log"), bytes, "B/task"));
+    }
+    Ok(limit)
+}

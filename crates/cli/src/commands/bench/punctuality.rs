@@ -1,0 +1,102 @@
+//! Time between a task's due time and its start: of a lone task on an idle engine, and of many
+//! delayed ones in front of a large backlog.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use duly_core::name::TenantName;
+use duly_core::ports::clock::Clock as _;
+use duly_core::submit::Spec;
+use duly_store::clock::SystemClock;
+use duly_worker::{Context, Handler, HandlerError, Output};
+use tokio::sync::mpsc;
+
+use super::Scratch;
+use super::figures::{Figure, Target, percentiles};
+use super::world::{World, no_op};
+use crate::output;
+
+pub(super) async fn measure(scratch: &Scratch, figures: &mut Vec<Figure>) -> anyhow::Result<()> {
+    idle(scratch, figures).await?;
+    delayed(scratch, figures).await
+}
+
+/// Says when it started.
+struct Starts(mpsc::UnboundedSender<Instant>);
+
+#[async_trait]
+impl Handler for Starts {
+    async fn run(&self, _: Context) -> Result<Output, HandlerError> {
+        self.0.send(Instant::now()).ok();
+        Ok(Output::none())
+    }
+}
+
+async fn idle(scratch: &Scratch, figures: &mut Vec<Figure>) -> anyhow::Result<()> {
+    const ROUNDS: usize = 1000;
+    output::say(&format!("idle latency: {ROUNDS} lone tasks"));
+    let world = World::open(&scratch.folder("idle"))?;
+    let (starts, mut started) = mpsc::unbounded_channel();
+    let worker = world.work(Starts(starts)).await?;
+    let tenant = TenantName::default_tenant();
+    let mut millis = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        // Lets the previous outcome be committed: the engine is idle again.
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        let submitted = Instant::now();
+        let answers = world.engine.submit(&tenant, vec![no_op(0.0)]).await?;
+        assert!(answers[0].is_ok(), "a no-op is always taken");
+        let start = started.recv().await.expect("the handler lives");
+        millis.push(start.duration_since(submitted).as_secs_f64() * 1000.0);
+    }
+    let [p50, p99, max] = percentiles("idle latency", millis);
+    figures.extend([p50.must(Target::AtMost(1.0)), p99.must(Target::AtMost(5.0)), max]);
+    worker.stop().await?;
+    world.engine.close().await;
+    Ok(())
+}
+
+/// Says how late it started, by the store's clock; negative is early.
+struct Lateness {
+    clock: SystemClock,
+    late: mpsc::UnboundedSender<f64>,
+}
+
+#[async_trait]
+impl Handler for Lateness {
+    async fn run(&self, context: Context) -> Result<Output, HandlerError> {
+        let late = self.clock.now().millis() - context.lease().run_at.millis();
+        self.late.send(late as f64).ok();
+        Ok(Output::none())
+    }
+}
+
+async fn delayed(scratch: &Scratch, figures: &mut Vec<Figure>) -> anyhow::Result<()> {
+    const TASKS: usize = 10_000;
+    const BACKLOG: usize = 100_000;
+    const SPREAD_SECONDS: f64 = 10.0;
+    output::say(&format!(
+        "lateness: {TASKS} tasks delayed over {SPREAD_SECONDS} s, {BACKLOG} scheduled for tomorrow"
+    ));
+    let world = World::open(&scratch.folder("delayed"))?;
+    world.submit(BACKLOG, 86_400.0).await?;
+    let (late, mut lateness) = mpsc::unbounded_channel();
+    let clock = SystemClock::default();
+    let worker = world.work(Lateness { clock, late }).await?;
+    let tenant = TenantName::default_tenant();
+    let spread = |number: usize| no_op(1.0 + SPREAD_SECONDS * number as f64 / TASKS as f64);
+    let specs: Vec<Spec> = (0..TASKS).map(spread).collect();
+    let answers = world.engine.submit(&tenant, specs).await?;
+    assert!(answers.iter().all(Result::is_ok), "a delayed no-op is always taken");
+    let mut millis = Vec::with_capacity(TASKS);
+    while millis.len() < TASKS {
+        millis.push(lateness.recv().await.expect("the handler lives"));
+    }
+    let early = millis.iter().filter(|late| **late < 0.0).count();
+    figures.push(Figure::new("delayed: early", early as f64, "tasks").must(Target::AtMost(0.0)));
+    let [p50, p99, max] = percentiles("delayed: late", millis);
+    figures.extend([p50.must(Target::AtMost(5.0)), p99.must(Target::AtMost(50.0)), max]);
+    worker.stop().await?;
+    world.engine.close().await;
+    Ok(())
+}

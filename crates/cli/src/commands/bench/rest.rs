@@ -1,0 +1,105 @@
+//! The real server, in a process of its own, under load over HTTP.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use duly_store::sqlite::limit::{Limit, PAYLOAD};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+use super::figures::{Figure, Target};
+use super::http::{Connection, post};
+use super::{BATCH, Scratch};
+use crate::output;
+
+/// Connections that submit one task at a time.
+const CONNECTIONS: usize = 64;
+/// Connections that submit in batches.
+const BATCH_CONNECTIONS: usize = 4;
+
+pub(super) async fn measure(
+    scratch: &Scratch,
+    tasks: usize,
+    limit: &Limit,
+    figures: &mut Vec<Figure>,
+) -> anyhow::Result<()> {
+    let single = tasks.min(50_000);
+    output::say(&format!("REST: {single} single submits from {CONNECTIONS} connections"));
+    let mut server = Server::start(&scratch.folder("single")).await?;
+    let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
+    let time = server.load(CONNECTIONS, single, post("/tasks", &body)).await?;
+    figures.push(Figure::rate("REST: single submit", single, time).must(Target::AtLeast(10_000.0)));
+    server.stop().await?;
+
+    let batches = tasks / BATCH;
+    output::say(&format!("REST: {batches} batches of {BATCH}"));
+    let mut server = Server::start(&scratch.folder("batch")).await?;
+    let item = format!(r#"{{"type":"echo","payload":{PAYLOAD},"delaySeconds":86400}}"#);
+    let body = format!("[{}]", vec![item; BATCH].join(","));
+    let time = server.load(BATCH_CONNECTIONS, batches, post("/tasks/batch", &body)).await?;
+    let figure = Figure::rate("REST: batch submit", batches * BATCH, time);
+    figures.push(figure.beside(limit.tasks, limit.submit).must(Target::Ratio(0.5)));
+    server.stop().await
+}
+
+struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    async fn start(folder: &std::path::Path) -> anyhow::Result<Self> {
+        let binary = std::env::current_exe().context("cannot find this program")?;
+        let mut process = Command::new(binary)
+            .args(["dev", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start the server")?;
+        let mut line = String::new();
+        let stdout = process.stdout.take().context("the server has no output")?;
+        BufReader::new(stdout).read_line(&mut line).await?;
+        let address = line.trim().trim_start_matches("http://").parse();
+        let address = address.with_context(|| format!("the server said {line:?}"))?;
+        Ok(Self { process, address })
+    }
+
+    /// Sends the request `count` times over so many connections.
+    async fn load(
+        &mut self,
+        connections: usize,
+        count: usize,
+        request: Vec<u8>,
+    ) -> anyhow::Result<Duration> {
+        let request: Arc<[u8]> = request.into();
+        let left = Arc::new(AtomicUsize::new(count));
+        let mut clients = JoinSet::new();
+        for _ in 0..connections {
+            let mut connection = Connection::open(self.address).await?;
+            let (request, left) = (Arc::clone(&request), Arc::clone(&left));
+            clients.spawn(async move {
+                let take = |left: usize| left.checked_sub(1);
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+                    connection.send(&request).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        let start = Instant::now();
+        while let Some(client) = clients.join_next().await {
+            client??;
+        }
+        Ok(start.elapsed())
+    }
+
+    async fn stop(mut self) -> anyhow::Result<()> {
+        self.process.kill().await.context("cannot stop the server")
+    }
+}

@@ -1,0 +1,179 @@
+//! The limit: how fast bare SQLite writes the rows that a task's life needs, in our batch sizes,
+//! with the leanest statements and nothing else. Benchmarks are judged as ratios to it, so that a
+//! figure means the same on every machine.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
+
+use super::checkpoint::Checkpointer;
+use super::open::{self, OpenError};
+
+/// How the waiting tasks are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// The store's own: a narrow table of due keys beside the tasks.
+    DueTable,
+    /// The rival: one table, a partial index over the waiting rows.
+    PartialIndex,
+}
+
+/// What was measured: the time of each part of all tasks' lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// How many tasks.
+    pub tasks: usize,
+    /// Storing them as waiting.
+    pub submit: Duration,
+    /// Granting them.
+    pub claim: Duration,
+    /// Ending them.
+    pub finish: Duration,
+    /// Bytes written to the log, per task.
+    pub log_bytes_per_task: u64,
+}
+
+const PARTIAL_INDEX: &str =
+    "CREATE INDEX waiting ON task (lane, rank, run_at, id) WHERE status = 1";
+
+/// Runs the loop on a fresh file.
+pub fn run(path: &Path, layout: Layout, tasks: usize, batch: usize) -> Result<Limit, OpenError> {
+    let broken = |error: rusqlite::Error| OpenError::database(path, error);
+    open::make_directory(path)?;
+    let mut connection = open::writer(path)?;
+    if layout == Layout::PartialIndex {
+        connection.execute_batch(PARTIAL_INDEX).map_err(broken)?;
+    }
+    let checkpointer = Checkpointer::new(&mut connection, path.to_owned()).map_err(broken)?;
+    let mut bench = Bench { connection, checkpointer, layout, batch, log_pages: 0 };
+    let batches = tasks / batch;
+    let submit = bench.repeat(batches, Bench::submit).map_err(broken)?;
+    let claims = bench.repeat(batches, Bench::claim).map_err(broken)?;
+    let finish = bench.repeat(batches, Bench::finish).map_err(broken)?;
+    let tasks = batches * batch;
+    let log_bytes_per_task = bench.log_pages * 4120 / tasks.max(1) as u64;
+    bench.checkpointer.stop();
+    Ok(Limit { tasks, submit, claim: claims, finish, log_bytes_per_task })
+}
+
+struct Bench {
+    connection: Connection,
+    checkpointer: Checkpointer,
+    layout: Layout,
+    batch: usize,
+    log_pages: u64,
+}
+
+const SESSION: [u8; 16] = [7; 16];
+
+impl Bench {
+    fn repeat(
+        &mut self,
+        batches: usize,
+        part: fn(&Self, usize) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<Duration> {
+        let start = Instant::now();
+        for number in 0..batches {
+            let before = self.checkpointer.pages();
+            self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            part(self, number)?;
+            self.connection.prepare_cached("COMMIT")?.execute([])?;
+            let after = self.checkpointer.pages();
+            self.log_pages += after.checked_sub(before).unwrap_or(after) as u64;
+            self.checkpointer.after_commit(&self.connection);
+        }
+        Ok(start.elapsed())
+    }
+
+    fn submit(&self, number: usize) -> rusqlite::Result<()> {
+        let mut task = self.connection.prepare_cached(
+            "INSERT INTO task (id, status, epoch, lane, rank, run_at, created_at, run, charged, retries,
+                    losses, payload)
+             VALUES (?1, 1, 0, 1, 4, ?2, ?2, 1, 0, 3, 0, ?3)",
+        )?;
+        let mut due = self
+            .connection
+            .prepare_cached("INSERT INTO due (lane, rank, run_at, task) VALUES (1, 4, ?, ?)")?;
+        for place in 0..self.batch {
+            let (run_at, id) = key(number, self.batch, place);
+            task.execute(params![id, run_at, PAYLOAD])?;
+            if self.layout == Layout::DueTable {
+                due.execute(params![run_at, id])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn claim(&self, number: usize) -> rusqlite::Result<()> {
+        let sql = match self.layout {
+            Layout::DueTable => {
+                "SELECT run_at, task FROM due WHERE lane = 1 AND rank = 4 AND run_at <= ?1
+                 ORDER BY run_at, task LIMIT ?2"
+            }
+            Layout::PartialIndex => {
+                "SELECT run_at, id FROM task WHERE status = 1 AND lane = 1 AND rank = 4
+                 AND run_at <= ?1 ORDER BY run_at, id LIMIT ?2"
+            }
+        };
+        let mut select = self.connection.prepare_cached(sql)?;
+        let rows = select.query_map(params![i64::MAX, self.batch], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, [u8; 16]>(1)?))
+        })?;
+        let picked: Vec<(i64, [u8; 16])> = rows.collect::<rusqlite::Result<_>>()?;
+        if let (Layout::DueTable, Some((run_at, id))) = (self.layout, picked.last()) {
+            self.connection
+                .prepare_cached(
+                    "DELETE FROM due WHERE lane = 1 AND rank = 4 AND run_at <= ?1
+                     AND (run_at, task) <= (?1, ?2)",
+                )?
+                .execute(params![run_at, id])?;
+        }
+        let mut grant = self.connection.prepare_cached(
+            "UPDATE task SET status = 2, session = ?2, epoch = epoch + 1, granted_at = ?3
+             WHERE id = ?1 AND status = 1",
+        )?;
+        let mut leases = Vec::with_capacity(picked.len() * 20);
+        for (run_at, id) in &picked {
+            grant.execute(params![id, SESSION, run_at])?;
+            leases.extend_from_slice(id);
+            leases.extend_from_slice(&1_u32.to_be_bytes());
+        }
+        self.connection
+            .prepare_cached(
+                "INSERT INTO grant_log (session, sequence, granted_at, leases) VALUES (?, ?, 0, ?)",
+            )?
+            .execute(params![SESSION, number, leases])?;
+        Ok(())
+    }
+
+    fn finish(&self, number: usize) -> rusqlite::Result<()> {
+        let mut end = self.connection.prepare_cached(
+            "UPDATE task SET status = 3, finished_at = ?3, charged = charged + 1
+             WHERE id = ?1 AND epoch = 1 AND session = ?2 AND status = 2",
+        )?;
+        for place in 0..self.batch {
+            let (run_at, id) = key(number, self.batch, place);
+            end.execute(params![id, SESSION, run_at])?;
+        }
+        self.connection
+            .prepare_cached("DELETE FROM grant_log WHERE session = ? AND sequence = ?")?
+            .execute(params![SESSION, number])?;
+        Ok(())
+    }
+}
+
+/// About 100 bytes, as the benchmarks submit.
+pub const PAYLOAD: &str = concat!(
+    r#"{"to":"somebody@example.com","subject":"hello","template":"welcome","#,
+    r#""customer":1234567,"locale":"en"}"#
+);
+
+/// A task's due time and id, in the order of submission.
+fn key(number: usize, batch: usize, place: usize) -> (i64, [u8; 16]) {
+    let run_at = 1_900_000_000_000 + number as i64;
+    let mut id = [0; 16];
+    id[..6].copy_from_slice(&run_at.to_be_bytes()[2..]);
+    id[6..14].copy_from_slice(&((number * batch + place) as u64).to_be_bytes());
+    (run_at, id)
+}
