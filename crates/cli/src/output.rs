@@ -27,6 +27,12 @@ pub(crate) fn say(text: &str) {
     eprintln!("{text}");
 }
 
+/// "1 attempt", "2 attempts".
+pub(crate) fn count(number: u32, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// A table in the house style.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

@@ -1,5 +1,6 @@
 //! The one place that picks concrete types and ties them together.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::args::DevArgs;
 
+/// The database in a data directory.
+pub(crate) const DATABASE: &str = "duly.db";
 /// How long handlers may go on after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -98,8 +101,14 @@ impl Node {
     }
 }
 
+/// An engine alone on the embedded store in this directory.
+pub(crate) fn open_engine(data: &Path) -> anyhow::Result<Engine> {
+    let store = SqliteStore::open(&data.join(DATABASE), Arc::new(SystemClock::default()))?;
+    Ok(Engine::start(Arc::new(store), Arc::new(OsRandom::new())))
+}
+
 fn open_store(args: &DevArgs) -> anyhow::Result<SqliteStore> {
-    let store = SqliteStore::open(&args.data.join("duly.db"), Arc::new(SystemClock::default()))?;
+    let store = SqliteStore::open(&args.data.join(DATABASE), Arc::new(SystemClock::default()))?;
     #[cfg(feature = "planted-bugs")]
     let store = match args.planted_bug {
         Some(crate::args::PlantedBug::AcknowledgeBeforeCommit) => {

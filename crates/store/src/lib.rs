@@ -1,5 +1,5 @@
 //! The stores. All of them implement `duly_core::ports::store::Store` and pass one suite, in
-//! [`conformance`]; which one is used is decided by the binary alone.
+//! [`mod@conformance`]; which one is used is decided by the binary alone.
 
 pub mod clock;
 mod hints;

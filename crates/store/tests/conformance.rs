@@ -1,5 +1,7 @@
 //! Every store against the suite.
 
+#![expect(clippy::unwrap_used, reason = "a backend that cannot be made fails its case")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-use duly_core::limits::BODY_BYTES;
+use duly_core::limits::{BODY_BYTES, PAYLOAD_BYTES};
 use duly_core::submit::Start;
 
 use super::*;

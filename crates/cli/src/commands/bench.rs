@@ -75,19 +75,31 @@ impl Drop for Scratch {
     }
 }
 
+/// Runs of each throughput measurement; the best one counts. The first on a cold disk is up to
+/// half as fast, and taking turns keeps that from favouring a layout.
+const ROUNDS: usize = 3;
+
 /// The bare store: the figures that the others are held against.
 fn limits(scratch: &Scratch, tasks: usize, figures: &mut Vec<Figure>) -> anyhow::Result<Limit> {
-    output::say(&format!("bare SQLite: {tasks} tasks in both layouts"));
-    let run =
-        |name: &str, layout| limit::run(&scratch.folder(name).join("l.db"), layout, tasks, BATCH);
-    let limit = run("limit", Layout::DueTable)?;
-    let rival = run("rival", Layout::PartialIndex)?;
+    let mut best: [Option<Limit>; 2] = [None, None];
+    for round in 1..=ROUNDS {
+        output::say(&format!("bare SQLite: {tasks} tasks in both layouts, {round} of {ROUNDS}"));
+        for (best, layout) in best.iter_mut().zip([Layout::DueTable, Layout::PartialIndex]) {
+            let folder = scratch.folder("limit");
+            let limit = limit::run(&folder.join("limit.db"), layout, tasks, BATCH)?;
+            std::fs::remove_dir_all(&folder)?;
+            if best.is_none_or(|best| limit.cycle() < best.cycle()) {
+                *best = Some(limit);
+            }
+        }
+    }
+    let [Some(limit), Some(rival)] = best else { unreachable!("every layout was run") };
     for (name, limit) in [("due table", &limit), ("partial index", &rival)] {
-        let whole = limit.submit + limit.claim + limit.finish;
-        figures.push(Figure::rate(&format!("limit, {name}: submit"), limit.tasks, limit.submit));
-        let drain = limit.claim + limit.finish;
-        figures.push(Figure::rate(&format!("limit, {name}: claim and finish"), limit.tasks, drain));
-        figures.push(Figure::rate(&format!("limit, {name}: whole cycle"), limit.tasks, whole));
+        let rate =
+            |part: &str, time| Figure::rate(&format!("limit, {name}: {part}"), limit.tasks, time);
+        figures.push(rate("submit", limit.submit));
+        figures.push(rate("claim and finish", limit.drain()));
+        figures.push(rate("whole cycle", limit.cycle()));
         let bytes = limit.log_bytes_per_task as f64;
         figures.push(Figure::new(&format!("limit, {name}: log"), bytes, "B/task"));
     }

@@ -7,7 +7,7 @@ use crate::args::DevArgs;
 use crate::exit::Ending;
 use crate::output;
 use crate::signals::Signals;
-use crate::wiring::Node;
+use crate::wiring::{DATABASE, Node};
 
 pub(crate) fn run(args: &DevArgs) -> anyhow::Result<Ending> {
     if !args.listen.ip().is_loopback() {
@@ -50,9 +50,10 @@ async fn bind(args: &DevArgs) -> anyhow::Result<TcpListener> {
 
 fn welcome(args: &DevArgs, url: &str, reclaimed: usize) {
     output::say(&format!("  API docs  {url}/docs"));
-    output::say(&format!("  data      {}", args.data.join("duly.db").display()));
+    output::say(&format!("  data      {}", args.data.join(DATABASE).display()));
     if reclaimed > 0 {
-        output::say(&format!("  recovered {reclaimed} tasks that an earlier process left running"));
+        let tasks = output::count(u32::try_from(reclaimed).unwrap_or(u32::MAX), "task");
+        output::say(&format!("  recovered {tasks} that an earlier process left running"));
     }
     let server =
         if args.listen.port() == 8080 { String::new() } else { format!(" --server {url}") };

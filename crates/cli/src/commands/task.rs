@@ -63,12 +63,13 @@ fn print_ended(task: &TaskView, format: Output) -> anyhow::Result<Ending> {
         (Output::Table, Some(result)) => output::data(result.get())?,
         (Output::Table, None) => {}
     }
+    let attempts = output::count(task.attempt, "attempt");
     if task.status == Status::Success {
-        output::say(&format!("{} {} in {} attempts", task.task_id, task.status, task.attempt));
+        output::say(&format!("{} {} in {attempts}", task.task_id, task.status));
         return Ok(Ending::Ok);
     }
     let error = task.error.as_ref();
     let why = error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message));
-    output::say(&format!("{} {} after {} attempts{why}", task.task_id, task.status, task.attempt));
+    output::say(&format!("{} {} after {attempts}{why}", task.task_id, task.status));
     Ok(Ending::TaskFailed)
 }

@@ -57,6 +57,9 @@ pub enum Error {
 
 type Answer = Result<Accepted, Refused>;
 
+/// A call on its way to the store.
+type Call = oneshot::Receiver<Result<Settled, Arc<store::Error>>>;
+
 impl Engine {
     /// Stores tasks and answers once they are durable, one answer per spec, in order.
     ///
@@ -80,8 +83,8 @@ impl Engine {
             }
         }
         let mut places = places.into_iter();
-        for calls in self.send(tasks)? {
-            let (tasks, settled) = calls.await.map_err(|_| Error::Closed)??;
+        for call in self.send(tasks)? {
+            let (tasks, settled) = call.await.map_err(|_| Error::Closed)??;
             for ((task, outcome), place) in tasks.into_iter().zip(settled).zip(places.by_ref()) {
                 answers[place] = Some(self.answer(tenant, task, outcome).await?);
             }
@@ -116,10 +119,7 @@ impl Engine {
     }
 
     /// Queues the tasks for the submitter, in calls that the store can take whole.
-    fn send(
-        &self,
-        tasks: Vec<NewTask>,
-    ) -> Result<Vec<oneshot::Receiver<Result<Settled, Arc<store::Error>>>>, Error> {
+    fn send(&self, tasks: Vec<NewTask>) -> Result<Vec<Call>, Error> {
         if self.backlog().load(Ordering::Relaxed) > SUBMIT_QUEUE {
             return Err(Error::Overloaded);
         }

@@ -1,5 +1,7 @@
 //! An engine, one worker session and a store that counts, fails and holds on demand.
 
+#![expect(clippy::unwrap_used, reason = "a world that cannot be made fails its test")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -72,10 +72,12 @@ CREATE TABLE idempotency (
 
 CREATE INDEX idempotency_age ON idempotency (created_at);
 
--- Written when somebody asks whether the store takes writes again after it did not.
+-- Written when somebody asks whether the store takes writes again after it did not: as much as a
+-- busy commit, so that a disk with room for one page only does not pass for healthy.
 CREATE TABLE probe (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
-    count INTEGER NOT NULL
+    count INTEGER NOT NULL,
+    bulk  BLOB
 ) STRICT;
 
 INSERT INTO probe (id, count) VALUES (1, 0);

@@ -34,8 +34,19 @@ pub struct Limit {
     pub log_bytes_per_task: u64,
 }
 
-const PARTIAL_INDEX: &str =
-    "CREATE INDEX waiting ON task (lane, rank, run_at, id) WHERE status = 1";
+const PARTIAL_INDEX: &str = "CREATE INDEX waiting ON task (lane, rank, run_at) WHERE status = 1";
+
+impl Limit {
+    /// Granting and ending them.
+    pub fn drain(&self) -> Duration {
+        self.claim + self.finish
+    }
+
+    /// Their whole lives.
+    pub fn cycle(&self) -> Duration {
+        self.submit + self.drain()
+    }
+}
 
 /// Runs the loop on a fresh file.
 pub fn run(path: &Path, layout: Layout, tasks: usize, batch: usize) -> Result<Limit, OpenError> {
@@ -92,13 +103,16 @@ impl Bench {
                     losses, payload)
              VALUES (?1, 1, 0, 1, 4, ?2, ?2, 1, 0, 3, 0, ?3)",
         )?;
-        let mut due = self
-            .connection
-            .prepare_cached("INSERT INTO due (lane, rank, run_at, task) VALUES (1, 4, ?, ?)")?;
         for place in 0..self.batch {
             let (run_at, id) = key(number, self.batch, place);
             task.execute(params![id, run_at, PAYLOAD])?;
-            if self.layout == Layout::DueTable {
+        }
+        if self.layout == Layout::DueTable {
+            let mut due = self
+                .connection
+                .prepare_cached("INSERT INTO due (lane, rank, run_at, task) VALUES (1, 4, ?, ?)")?;
+            for place in 0..self.batch {
+                let (run_at, id) = key(number, self.batch, place);
                 due.execute(params![run_at, id])?;
             }
         }

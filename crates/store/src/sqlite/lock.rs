@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) enum Error {
     #[error("another process (pid {pid}) has {} open; stop it or use another data directory", path.display())]
     Held { path: PathBuf, pid: String },
-    #[error("cannot lock {}: {source}", path.display())]
+    #[error("cannot lock {}: {source}; check the rights and the space there, or choose another directory with --data", path.display())]
     Io { path: PathBuf, source: std::io::Error },
 }
 

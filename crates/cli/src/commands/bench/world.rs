@@ -12,13 +12,13 @@ use duly_core::submit::{Draft, Spec};
 use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
-use duly_store::clock::SystemClock;
-use duly_store::sqlite::SqliteStore;
 use duly_store::sqlite::limit::PAYLOAD;
 use duly_worker::{Config, Context, Executor, Handler, HandlerError, Output, Registry, Report};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::wiring;
 
 pub(super) struct World {
     pub(super) engine: Engine,
@@ -26,8 +26,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn open(folder: &Path) -> anyhow::Result<Self> {
-        let store = SqliteStore::open(&folder.join("duly.db"), Arc::new(SystemClock::default()))?;
-        Ok(Self { engine: Engine::start(Arc::new(store), Arc::new(OsRandom::new())) })
+        Ok(Self { engine: wiring::open_engine(folder)? })
     }
 
     /// Submits `tasks` no-ops in batches, from a few callers at once.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use duly_store::sqlite;
 
 use super::{Finding, State};
+use crate::wiring::DATABASE;
 
 /// Below this much free space a warning is due.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -20,7 +21,7 @@ pub(super) fn check(data: &Path) -> Vec<Finding> {
     findings.push(rights(data, &directory));
     findings.push(space(&directory));
     findings.extend(sync(&directory));
-    findings.push(lock(&data.join("duly.db")));
+    findings.push(lock(&data.join(DATABASE)));
     findings
 }
 

@@ -21,7 +21,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Ending> {
     let Some(patience) = patience else {
         match format {
             Output::Json => output::json(&task)?,
-            Output::Table => output::data(&output::tasks(&[task.clone()]))?,
+            Output::Table => output::data(&output::tasks(std::slice::from_ref(&task)))?,
             Output::Id => output::data(&task.task_id.to_string())?,
         }
         output::say(&format!("next: duly task get {} --wait", task.task_id));

@@ -67,9 +67,9 @@ impl Heads {
         Ok(())
     }
 
-    /// Ranges with something due, earliest first.
-    pub(in crate::sqlite) fn due(&self, now: i64) -> impl Iterator<Item = Range> {
-        self.by_time.iter().take_while(move |(at, _)| *at <= now).map(|(_, range)| *range)
+    /// Ranges with something due and the time of their first task, earliest first.
+    pub(in crate::sqlite) fn due(&self, now: i64) -> impl Iterator<Item = (i64, Range)> {
+        self.by_time.iter().copied().take_while(move |(at, _)| *at <= now)
     }
 
     /// The first head in one of these lanes.

@@ -35,33 +35,49 @@ pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> 
     Ok(leases)
 }
 
-/// A row of the due table; ordered as claims are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A row of the due table.
+#[derive(Clone, Copy, Debug)]
 struct Pick {
-    order: i64,
     task: TaskId,
     run_at: i64,
     range: Range,
 }
 
-/// Due rows of one range, read in pieces.
+/// Due rows of one range in order, read in pieces and only when it is their turn.
 struct Stream {
     range: Range,
     priority: Priority,
-    rows: VecDeque<(i64, TaskId)>,
-    after: (i64, [u8; 16]),
+    rows: VecDeque<Pick>,
+    last: Option<Pick>,
     piece: usize,
     ended: bool,
 }
 
+/// Where a stream's next row stands in the order of claims. A stream that was not read yet
+/// stands where its first row must be, before any row it could be equal to.
+type Place = Reverse<(i64, Option<TaskId>, usize)>;
+
 impl Stream {
-    fn next(&mut self, scope: &Scope<'_>) -> Result<Option<Pick>> {
+    fn new(range: Range, piece: usize) -> Result<Self> {
+        let Some(priority) = Priority::from_rank(range.rank) else {
+            let id = range.lane.to_string();
+            return Err(Fault::Corrupt { table: "due", column: "rank", id });
+        };
+        Ok(Self { range, priority, rows: VecDeque::new(), last: None, piece, ended: false })
+    }
+
+    /// The place of the next row, if there is one.
+    fn place(&mut self, scope: &Scope<'_>, number: usize) -> Result<Option<Place>> {
         if self.rows.is_empty() && !self.ended {
             self.read(scope)?;
         }
-        let Some((run_at, task)) = self.rows.pop_front() else { return Ok(None) };
-        let order = claim_order(Timestamp::from_millis(run_at), self.priority);
-        Ok(Some(Pick { order, task, run_at, range: self.range }))
+        let order = |pick: &Pick| claim_order(Timestamp::from_millis(pick.run_at), self.priority);
+        Ok(self.rows.front().map(|pick| Reverse((order(pick), Some(pick.task), number))))
+    }
+
+    fn take(&mut self) -> Option<Pick> {
+        self.last = self.rows.pop_front();
+        self.last
     }
 
     fn read(&mut self, scope: &Scope<'_>) -> Result<()> {
@@ -71,20 +87,16 @@ impl Stream {
                AND (run_at, task) > (?4, ?5)
              ORDER BY run_at, task LIMIT ?6",
         )?;
-        let (run_at, task) = self.after;
         let Range { lane, rank } = self.range;
+        let (after, task) =
+            self.last.map_or((i64::MIN, [0; 16]), |last| (last.run_at, *last.task.as_bytes()));
         let mut rows =
-            statement.query(params![lane, rank, scope.now.millis(), run_at, task, self.piece])?;
-        let mut read = 0;
+            statement.query(params![lane, rank, scope.now.millis(), after, task, self.piece])?;
         while let Some(row) = rows.next()? {
             let task = TaskId::from_bytes(row.get(1)?);
-            self.rows.push_back((row.get(0)?, task));
-            read += 1;
+            self.rows.push_back(Pick { task, run_at: row.get(0)?, range: self.range });
         }
-        if let Some((run_at, task)) = self.rows.back() {
-            self.after = (*run_at, *task.as_bytes());
-        }
-        self.ended = read < self.piece;
+        self.ended = self.rows.len() < self.piece;
         Ok(())
     }
 }
@@ -93,34 +105,27 @@ impl Stream {
 fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Pick>> {
     let session = scope.index.sessions.get(claim.session).expect("looked up by the caller");
     let due = scope.index.heads.due(scope.now.millis());
-    let ranges: Vec<Range> = due.filter(|range| session.serves(range.lane)).collect();
-    if ranges.is_empty() || claim.max == 0 {
-        return Ok(Vec::new());
-    }
-    let piece = claim.max.div_ceil(ranges.len()) + 8;
-    let mut streams = Vec::with_capacity(ranges.len());
-    let mut heap = BinaryHeap::with_capacity(ranges.len());
-    for range in ranges {
-        let Some(priority) = Priority::from_rank(range.rank) else {
-            let id = range.lane.to_string();
-            return Err(Fault::Corrupt { table: "due", column: "rank", id });
-        };
-        let after = (i64::MIN, [0; 16]);
-        let rows = VecDeque::new();
-        let mut stream = Stream { range, priority, rows, after, piece, ended: false };
-        heap.extend(stream.next(scope)?.map(|pick| Reverse((pick, streams.len()))));
+    let due: Vec<_> = due.filter(|(_, range)| session.serves(range.lane)).collect();
+    let piece = claim.max.div_ceil(due.len().max(1)) + 8;
+    let mut streams = Vec::with_capacity(due.len());
+    let mut heap: BinaryHeap<Place> = BinaryHeap::with_capacity(due.len());
+    for (run_at, range) in due {
+        let stream = Stream::new(range, piece.min(claim.max))?;
+        let order = claim_order(Timestamp::from_millis(run_at), stream.priority);
+        heap.push(Reverse((order, None, streams.len())));
         streams.push(stream);
     }
-    let mut picks = Vec::with_capacity(claim.max.min(heap.len() * piece));
-    let mut last = vec![None; streams.len()];
+    let mut picks = Vec::new();
     while picks.len() < claim.max {
-        let Some(Reverse((pick, at))) = heap.pop() else { break };
-        picks.push(pick);
-        last[at] = Some(pick);
-        heap.extend(streams[at].next(scope)?.map(|pick| Reverse((pick, at))));
+        let Some(Reverse((_, task, number))) = heap.pop() else { break };
+        let stream = &mut streams[number];
+        if task.is_some() {
+            picks.extend(stream.take());
+        }
+        heap.extend(stream.place(scope, number)?);
     }
-    for pick in last.into_iter().flatten() {
-        take_out(scope, pick)?;
+    for last in streams.into_iter().filter_map(|stream| stream.last) {
+        take_out(scope, last)?;
     }
     Ok(picks)
 }
