@@ -1,0 +1,206 @@
+//! The commands of the client, against a real server: data on standard output, talk on standard
+//! error, and an exit code that scripts can rely on.
+
+use std::path::Path;
+
+use duly_testkit::Server;
+use duly_testkit::command::{self, Ended};
+
+const DULY: &str = env!("CARGO_BIN_EXE_duly");
+const ABSENT: &str = "01920000-0000-7000-8000-000000000000";
+/// A port that nothing listens on: it is reserved.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+/// A server and its data, for as long as a test needs them.
+struct World {
+    server: Server,
+    data: tempfile::TempDir,
+}
+
+impl World {
+    async fn start() -> anyhow::Result<Self> {
+        let data = tempfile::tempdir()?;
+        let server = Server::start(Path::new(DULY), data.path(), &[]).await?;
+        Ok(Self { server, data })
+    }
+
+    /// Runs a command of the client against the server.
+    async fn duly(&self, arguments: &[&str]) -> anyhow::Result<Ended> {
+        run(&[arguments, &["--server", self.server.url()]].concat()).await
+    }
+}
+
+async fn run(arguments: &[&str]) -> anyhow::Result<Ended> {
+    let ended = command::run(Path::new(DULY), arguments).await?;
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+    Ok(ended)
+}
+
+#[tokio::test]
+async fn waiting_for_a_task_prints_its_result() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let ended = world.duly(&["task", "run", "echo", "-d", r#"{"hi":1}"#, "--wait"]).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), r#"{"hi":1}"#));
+    assert!(ended.stderr.contains("SUCCESS"), "{ended:?}");
+    let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":1}"#, "--wait", "60s", "-o", "json"];
+    let ended = world.duly(&flaky).await?;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let task = ended.json()?;
+    assert_eq!((&task["status"], &task["attempt"]), (&"SUCCESS".into(), &2.into()), "{task}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_that_fails_exits_6() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":9}"#, "--retries", "0"];
+    let ended = world.duly(&[&flaky[..], &["--wait"]].concat()).await?;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(6), ""), "{ended:?}");
+    assert!(ended.stderr.contains("FAILED") && ended.stderr.contains("FLAKY"), "{ended:?}");
+    let submitted = world.duly(&[&flaky[..], &["-o", "id"]].concat()).await?;
+    let ended = world.duly(&["task", "get", submitted.line()?, "--wait"]).await?;
+    assert_eq!(ended.code, Some(6), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wait_that_is_over_exits_7_and_the_task_goes_on() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let run = ["task", "run", "echo", "-d", "1", "--delay", "2s", "--wait", "50ms"];
+    let ended = world.duly(&run).await?;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(7), ""), "{ended:?}");
+    let advice = ended.stderr.split("duly task get ").nth(1).expect("it says how to go on");
+    let id = advice.split(' ').next().expect("an id");
+    let ended = world.duly(&["task", "get", id, "--wait", "1ms"]).await?;
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ended = world.duly(&["task", "get", id, "--wait"]).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), "1"), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_not_there_exits_3() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    for more in [&[][..], &["--wait"], &["-o", "json"]] {
+        let ended = world.duly(&[&["task", "get", ABSENT], more].concat()).await?;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), ""), "{ended:?}");
+        assert!(ended.stderr.contains("TASK_NOT_FOUND"), "{ended:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_exits_1_with_advice() -> anyhow::Result<()> {
+    for command in [&["task", "run", "echo"][..], &["task", "get", ABSENT], &["task", "list"]] {
+        let ended = run(&[command, &["--server", NOWHERE]].concat()).await?;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+        assert!(ended.stderr.contains(NOWHERE), "{ended:?}");
+        assert!(ended.stderr.contains("duly dev"), "it says what to do: {ended:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn bad_flags_exit_2_and_bad_requests_1() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    for command in [
+        &["task", "run"][..],
+        &["task", "run", "echo", "--nonsense"],
+        &["task", "run", "echo", "--delay", "soon"],
+        &["task", "run", "echo", "--delay", "1s", "--at", "2030-01-01T00:00:00Z"],
+        &["task", "run", "echo", "--priority", "x"],
+        &["task", "get", "not-an-id"],
+        &["task", "list", "--limit", "0"],
+        &["task", "list", "-o", "yaml"],
+        &["nonsense"],
+    ] {
+        let ended = world.duly(command).await?;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{command:?}: {ended:?}");
+    }
+    let ended = run(&["task", "list", "--server", "ftp://x"]).await?;
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for (command, code) in [
+        (&["task", "run", "ECHO"][..], "INVALID_FIELDS"),
+        (&["task", "run", "echo", "--priority", "10"], "INVALID_FIELDS"),
+        (&["task", "list", "--cursor", "x"], "INVALID_CURSOR"),
+        (&["task", "run", "echo", "-d", "no json"], "not JSON"),
+    ] {
+        let ended = world.duly(command).await?;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{command:?}: {ended:?}");
+        assert!(ended.stderr.contains(code), "{ended:?}");
+    }
+    assert_eq!(world.duly(&["task", "list", "-o", "id"]).await?.stdout, "");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_same_task_is_printed_for_people_and_for_programs() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let submit = ["task", "run", "echo", "-d", "7", "--label", "a=b", "--idempotency-key", "k"];
+    let submitted = world.duly(&[&submit[..], &["-o", "id"]].concat()).await?;
+    let id = submitted.line()?;
+    let again = world.duly(&[&submit[..], &["-o", "json"]].concat()).await?.json()?;
+    assert_eq!(again["taskId"], id, "the key leads to the same task");
+    world.duly(&["task", "get", id, "--wait"]).await?;
+    let json = world.duly(&["task", "get", id, "-o", "json"]).await?.json()?;
+    assert_eq!((&json["taskId"], &json["labels"]["a"]), (&id.into(), &"b".into()), "{json}");
+    assert_eq!(world.duly(&["task", "get", id, "-o", "id"]).await?.line()?, id);
+    let table = world.duly(&["task", "get", id]).await?.stdout;
+    for part in [id, "SUCCESS", "a=b", "1 of 4"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let table = world.duly(&["task", "list"]).await?.stdout;
+    assert!(table.starts_with("ID") && table.contains(id) && table.contains("1/4"), "{table}");
+    let json = world.duly(&["task", "list", "-o", "json"]).await?.json()?;
+    assert_eq!(json["items"][0]["taskId"], id, "{json}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn lists_are_read_page_by_page() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let empty = world.duly(&["task", "list"]).await?;
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""), "{empty:?}");
+    let mut submitted = Vec::new();
+    for _ in 0..5 {
+        let ended = world.duly(&["task", "run", "echo", "-o", "id"]).await?;
+        submitted.push(ended.line()?.to_owned());
+    }
+    submitted.reverse();
+    let mut listed: Vec<String> = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut arguments = vec!["task", "list", "--limit", "2", "-o", "id"];
+        arguments.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor.as_str()]));
+        let page = world.duly(&arguments).await?;
+        assert_eq!(page.code, Some(0), "{page:?}");
+        assert!(page.stdout.lines().count() <= 2, "{page:?}");
+        listed.extend(page.stdout.lines().map(str::to_owned));
+        cursor = page.stderr.trim().split("--cursor ").nth(1).map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed, submitted, "newest first, each once");
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_exits_0_when_nothing_is_in_the_way_and_1_otherwise() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let data = world.data.path().to_str().expect("a temporary path is plain");
+    let ended = world.duly(&["doctor", "--data", data]).await?;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let pid = format!("pid {}", world.server.pid());
+    assert!(ended.stdout.contains(&pid) && ended.stdout.contains("ready"), "{ended:?}");
+    let ended = run(&["doctor", "--data", data, "--server", NOWHERE, "-o", "json"]).await?;
+    assert_eq!(ended.code, Some(0), "before the first start nothing runs: {ended:?}");
+    let findings = ended.json()?;
+    let states: Vec<_> =
+        findings.as_array().into_iter().flatten().map(|one| &one["state"]).collect();
+    assert!(states.contains(&&"warn".into()), "{findings}");
+    let ended = world.duly(&["doctor", "--data", "/proc/duly"]).await?;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("FAILED") && ended.stdout.contains("--data"), "{ended:?}");
+    Ok(())
+}

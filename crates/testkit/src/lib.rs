@@ -1,0 +1,23 @@
+//! What tests of the real program share: starting and killing the binary, loading it over REST,
+//! a target that logs executions, and small disks. For development only.
+//!
+//! Nothing here looks inside the server: whatever is known of it was read over its interfaces,
+//! from the system, or by the target that its tasks call.
+
+pub mod checker;
+pub mod command;
+pub mod crash;
+pub mod disk;
+pub mod load;
+pub mod process;
+pub mod raw;
+pub mod reader;
+pub mod report;
+pub mod server;
+pub mod site;
+pub mod target;
+pub mod trace;
+pub mod wait;
+
+pub use self::server::Server;
+pub use self::target::Target;
