@@ -1,0 +1,53 @@
+# The commands of the house. `make` lists them; the text behind `##` is the list.
+
+SHELL := /usr/bin/env bash
+CARGO ?= cargo
+# One set of flags for every build of tests: other flags would compile everything again.
+TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
+
+.DEFAULT_GOAL := help
+.PHONY: help dev build check test bench \
+        check-fmt check-clippy check-docs check-licences need-cargo
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+dev: build ## Build and start API and workers on http://127.0.0.1:8080 (ARGS='--listen 127.0.0.1:0')
+	@exec target/release/duly dev $(ARGS)
+
+build: need-cargo ## Build the binary: target/release/duly
+	@$(CARGO) build --locked --release -p duly-cli
+
+check: check-fmt check-clippy check-docs check-licences ## Format, lints, documentation, licences
+
+test: need-cargo ## Everything that CI runs, with a table of stores and a table of times
+	@scripts/test
+
+bench: build ## Measure this machine: target/release/duly bench (ARGS='--help')
+	@exec target/release/duly bench $(ARGS)
+
+# The parts of `make check`; scripts/test runs them too.
+
+check-fmt: need-cargo
+	@$(CARGO) fmt --all --check
+
+check-clippy: need-cargo
+	@$(CARGO) clippy --locked --keep-going --workspace --all-targets --all-features -- -D warnings
+
+check-docs: need-cargo
+	@RUSTDOCFLAGS="$$RUSTDOCFLAGS -D warnings" $(CARGO) doc --locked --workspace --all-features --no-deps
+
+# The advisories need a database that is not reachable everywhere, so they are not asked for here.
+check-licences: need-cargo
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+	    $(CARGO) deny --locked check licenses bans sources; \
+	else \
+	    echo "cargo-deny is not installed (cargo install --locked cargo-deny); a test judges by deny.toml instead"; \
+	    $(CARGO) test $(TEST_FLAGS) --test house licences; \
+	fi
+
+need-cargo:
+	@command -v $(CARGO) >/dev/null || { \
+	    echo "cargo is missing: install Rust with rustup, then run this again" >&2; exit 1; }
+	@command -v cc >/dev/null || { \
+	    echo "cc is missing: SQLite is built from source; install a C compiler (Debian: apt-get install gcc), then run this again" >&2; exit 1; }
