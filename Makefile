@@ -24,7 +24,7 @@ test: need-cargo ## Everything that CI runs, with a table of stores and a table 
 	@scripts/test
 
 bench: build ## Measure this machine: target/release/duly bench (ARGS='--help')
-	@exec target/release/duly bench $(ARGS)
+	@exec target/release/duly bench --data target $(ARGS)
 
 # The parts of `make check`; scripts/test runs them too.
 

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{ApiError, Code};
 
+mod back_off;
 mod slots;
 
 use slots::{Field, Slots};
@@ -55,10 +56,8 @@ pub(crate) fn read_value(task: &RawValue, key: Option<String>) -> Result<Spec, A
 }
 
 fn draft(slots: &mut Slots<'_>) -> Draft {
-    for field in [Field::Backoff, Field::JitterSeconds, Field::Notify] {
-        if slots.take(field).is_some() {
-            slots.refuse(unsupported(field));
-        }
+    if slots.take(Field::Notify).is_some() {
+        slots.refuse(unsupported(Field::Notify));
     }
     dependencies(slots);
     Draft {
@@ -69,33 +68,38 @@ fn draft(slots: &mut Slots<'_>) -> Draft {
         delay_seconds: number(slots, Field::DelaySeconds),
         run_at: string(slots, Field::RunAt),
         retries: number(slots, Field::Retries),
+        back_off: back_off::read(slots),
         timeout_seconds: number(slots, Field::TimeoutSeconds),
+        jitter_seconds: number(slots, Field::JitterSeconds),
         labels: labels(slots),
         idempotency_key: string(slots, Field::IdempotencyKey),
     }
 }
 
 fn string(slots: &mut Slots<'_>, field: Field) -> Option<String> {
-    let text = slots.take(field)?.get();
-    if !text.starts_with('"') {
-        slots.refuse(wrong_type(field.pointer(), "a string"));
-        return None;
-    }
-    let string = serde_json::from_str(text).ok();
-    if string.is_none() {
-        slots.refuse(bad_unicode(field.pointer()));
-    }
-    string
+    let value = slots.take(field)?;
+    read_string(value, field.pointer()).map_err(|error| slots.refuse(error)).ok()
 }
 
 fn number(slots: &mut Slots<'_>, field: Field) -> Option<f64> {
-    let text = slots.take(field)?.get();
+    let value = slots.take(field)?;
+    read_number(value, field.pointer()).map_err(|error| slots.refuse(error)).ok()
+}
+
+fn read_string(value: &RawValue, pointer: String) -> Result<String, FieldError> {
+    if !value.get().starts_with('"') {
+        return Err(wrong_type(pointer, "a string"));
+    }
+    serde_json::from_str(value.get()).map_err(|_| bad_unicode(pointer))
+}
+
+fn read_number(value: &RawValue, pointer: String) -> Result<f64, FieldError> {
+    let text = value.get();
     if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-        slots.refuse(wrong_type(field.pointer(), "a number"));
-        return None;
+        return Err(wrong_type(pointer, "a number"));
     }
     // A number that is too large for a float becomes infinite, which no field allows.
-    Some(text.parse().expect("a JSON number is a Rust number"))
+    Ok(text.parse().expect("a JSON number is a Rust number"))
 }
 
 fn labels(slots: &mut Slots<'_>) -> BTreeMap<String, String> {

@@ -71,6 +71,8 @@ pub enum Outcome {
         error: Failure,
         /// One random number, from which the store draws the wait.
         entropy: u64,
+        /// The wait, where the handler knows it better than the policy.
+        after: Option<Duration>,
     },
     /// It failed for good.
     Fail {

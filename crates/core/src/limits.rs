@@ -25,6 +25,12 @@ pub const IDEMPOTENCY_KEY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 pub const RETRIES: u32 = 1000;
 /// Retries of a task that does not say.
 pub const DEFAULT_RETRIES: u32 = 3;
+/// The longest wait between two attempts.
+pub const BACK_OFF: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The largest factor by which waits grow.
+pub const BACK_OFF_FACTOR: u32 = 100;
+/// The longest time over which starts may be spread.
+pub const JITTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// The highest priority; it runs first.
 pub const PRIORITY: u8 = 9;
 /// Priority of a task that does not say.

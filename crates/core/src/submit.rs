@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::back_off::{self, BackOff, Jitter, Strategy};
 use crate::json;
 use crate::limits::{
-    DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, LABEL_CHARS, LABELS, PAYLOAD_BYTES,
-    PRIORITY, RETRIES, RUN_AHEAD, TIMEOUT,
+    BACK_OFF, BACK_OFF_FACTOR, DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, JITTER,
+    LABEL_CHARS, LABELS, PAYLOAD_BYTES, PRIORITY, RETRIES, RUN_AHEAD, TIMEOUT,
 };
 use crate::name::{QueueName, TypeName};
 use crate::task::Priority;
@@ -33,12 +34,31 @@ pub struct Draft {
     pub run_at: Option<String>,
     /// `retries`
     pub retries: Option<f64>,
+    /// `backoff`
+    pub back_off: Option<BackOffDraft>,
     /// `timeoutSeconds`
     pub timeout_seconds: Option<f64>,
+    /// `jitterSeconds`
+    pub jitter_seconds: Option<f64>,
     /// `labels`
     pub labels: BTreeMap<String, String>,
     /// `idempotencyKey`, or the header
     pub idempotency_key: Option<String>,
+}
+
+/// The fields of `backoff`, each of the right JSON type and otherwise unchecked.
+#[derive(Clone, Debug, Default)]
+pub struct BackOffDraft {
+    /// `strategy`
+    pub strategy: Option<String>,
+    /// `baseSeconds`
+    pub base_seconds: Option<f64>,
+    /// `factor`
+    pub factor: Option<f64>,
+    /// `capSeconds`
+    pub cap_seconds: Option<f64>,
+    /// `jitter`
+    pub jitter: Option<String>,
 }
 
 /// One thing that is wrong with a submit.
@@ -90,8 +110,12 @@ pub struct Spec {
     pub priority: Priority,
     /// When it may start.
     pub start: Start,
+    /// The start is spread over this time, at random.
+    pub jitter: Duration,
     /// How many failed attempts may be followed by another.
     pub retries: u32,
+    /// How long they wait for each other.
+    pub back_off: BackOff,
     /// How long its handler may run.
     pub timeout: Option<Duration>,
     /// Searchable marks.
@@ -111,6 +135,8 @@ impl Draft {
         let priority = whole("priority", self.priority, PRIORITY.into(), &mut errors);
         let retries = whole("retries", self.retries, RETRIES, &mut errors);
         let start = self.check_start(&mut errors);
+        let jitter = seconds("jitterSeconds", self.jitter_seconds, JITTER, &mut errors);
+        let back_off = self.back_off.clone().unwrap_or_default().check(&mut errors);
         let timeout = seconds("timeoutSeconds", self.timeout_seconds, TIMEOUT, &mut errors);
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             errors.push(FieldError::of("timeoutSeconds", "OUT_OF_RANGE", "must be above 0"));
@@ -129,6 +155,8 @@ impl Draft {
             queue,
             priority: Priority::new(level).expect("checked against the highest level"),
             start,
+            jitter: jitter.unwrap_or_default(),
+            back_off,
             retries: retries.unwrap_or(DEFAULT_RETRIES),
             timeout,
             labels: self.labels,
@@ -217,13 +245,70 @@ impl Draft {
     }
 }
 
+impl BackOffDraft {
+    fn check(&self, errors: &mut Vec<FieldError>) -> BackOff {
+        let default = BackOff::default();
+        let mut own = Vec::new();
+        let base = seconds("baseSeconds", self.base_seconds, BACK_OFF, &mut own);
+        let cap = seconds("capSeconds", self.cap_seconds, BACK_OFF, &mut own);
+        let factor = self.factor.unwrap_or(default.factor);
+        if !(1.0..=f64::from(BACK_OFF_FACTOR)).contains(&factor) {
+            let detail = format!("must be a number from 1 to {BACK_OFF_FACTOR}");
+            own.push(FieldError::of("factor", "OUT_OF_RANGE", detail));
+        }
+        let strategies = [
+            ("none", Strategy::None),
+            ("fixed", Strategy::Fixed),
+            ("linear", Strategy::Linear),
+            ("exponential", Strategy::Exponential),
+        ];
+        let jitters = [("none", Jitter::None), ("equal", Jitter::Equal), ("full", Jitter::Full)];
+        let strategy = choice("strategy", self.strategy.as_deref(), &strategies, &mut own);
+        let jitter = choice("jitter", self.jitter.as_deref(), &jitters, &mut own);
+        let nested = |error: FieldError| FieldError {
+            pointer: format!("/backoff{}", error.pointer),
+            ..error
+        };
+        errors.extend(own.into_iter().map(nested));
+        BackOff {
+            strategy: strategy.unwrap_or(default.strategy),
+            base: base.unwrap_or(default.base),
+            factor,
+            cap: cap.unwrap_or(default.cap),
+            jitter: jitter.unwrap_or(default.jitter),
+        }
+    }
+}
+
+/// One of a few words.
+fn choice<T: Copy>(
+    name: &str,
+    value: Option<&str>,
+    words: &[(&str, T)],
+    errors: &mut Vec<FieldError>,
+) -> Option<T> {
+    let value = value?;
+    let found = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning);
+    if found.is_none() {
+        let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        let detail = format!("must be one of {}", words.join(", "));
+        errors.push(FieldError::of(name, "UNKNOWN_WORD", detail));
+    }
+    found
+}
+
 /// The code of a payload over the limit, which answers 413 and not 422.
 pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
 
 impl Spec {
     /// Whether the task is asked for later than the system looks ahead.
     pub fn is_too_far(&self, now: Timestamp) -> bool {
-        self.start.resolve(now) > now.plus(RUN_AHEAD)
+        self.start.resolve(now).plus(self.jitter) > now.plus(RUN_AHEAD)
+    }
+
+    /// When the task may start, given the store's time and one random number.
+    pub fn run_at(&self, now: Timestamp, entropy: u64) -> Timestamp {
+        self.start.resolve(now).plus(back_off::draw(self.jitter, entropy))
     }
 
     /// Hash of what was asked for, to tell a repeated submit from a reused key.
@@ -236,7 +321,10 @@ impl Spec {
             Start::After(delay) => json::hash_bytes(&delay.as_millis().to_be_bytes(), &mut hasher),
             Start::At(instant) => json::hash_bytes(&instant.millis().to_be_bytes(), &mut hasher),
         }
+        hasher.update(self.jitter.as_millis().to_be_bytes());
         hasher.update(self.retries.to_be_bytes());
+        let back_off = serde_json::to_vec(&self.back_off).expect("a policy is JSON");
+        json::hash_bytes(&back_off, &mut hasher);
         hasher.update(self.timeout.map_or(0, |timeout| timeout.as_millis()).to_be_bytes());
         hasher.update((self.labels.len() as u64).to_be_bytes());
         for (key, value) in &self.labels {

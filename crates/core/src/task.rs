@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::back_off::BackOff;
 use crate::id::{SessionId, TaskId};
 use crate::lease::Lease;
 use crate::limits::{AGEING_PER_LEVEL, ERROR_BYTES, PRIORITY};
@@ -67,7 +68,7 @@ impl Failure {
 }
 
 /// A task that is about to be stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NewTask {
     /// Minted from the store's clock; a submit repeated with the same id changes nothing.
     pub id: TaskId,
@@ -81,6 +82,8 @@ pub struct NewTask {
     pub created_at: Timestamp,
     /// How many failed attempts may be followed by another.
     pub retries: u32,
+    /// How long they wait for each other.
+    pub back_off: BackOff,
     /// How long its handler may run.
     pub timeout: Option<Duration>,
     /// Searchable marks.
@@ -119,7 +122,7 @@ impl NewTask {
 }
 
 /// A stored task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Its name.
     pub id: TaskId,
@@ -143,6 +146,8 @@ pub struct Task {
     pub charged: u32,
     /// How many failed attempts may be followed by another.
     pub retries: u32,
+    /// How long attempts wait for each other.
+    pub back_off: BackOff,
     /// Raised by every grant, never reset: the fencing token.
     pub epoch: u32,
     /// Leases whose worker died.

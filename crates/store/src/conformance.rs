@@ -67,6 +67,8 @@ macro_rules! conformance {
             $crate::conformance_area!($backend, finish:
                 success_keeps_the_result,
                 a_failed_attempt_waits_for_its_back_off,
+                each_task_waits_by_its_own_policy,
+                a_handler_may_ask_for_its_own_wait,
                 the_last_failed_attempt_ends_the_task,
                 fail_ends_the_task_at_once,
                 a_release_charges_nothing,

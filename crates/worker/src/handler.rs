@@ -1,6 +1,7 @@
 //! What a handler is: the code that runs one attempt of a task of its type.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
@@ -116,15 +117,26 @@ pub enum HandlerError {
     /// The next attempt may succeed.
     #[error("{}: {}", .0.code, .0.message)]
     Retry(Failure),
+    /// The next attempt may succeed after this time, which counts instead of the task's policy.
+    #[error("{}: {}; again after {} s", .0.code, .0.message, .1.as_secs_f64())]
+    RetryAfter(Failure, Duration),
     /// No attempt can succeed.
     #[error("{}: {}", .0.code, .0.message)]
     Fail(Failure),
+    /// It was not tried: somebody else should have the task, and nothing is charged.
+    #[error("handed back")]
+    Release,
 }
 
 impl HandlerError {
     /// A failure that may pass. The code is stable and in upper case, the message for people.
     pub fn retry(code: &str, message: impl Into<String>) -> Self {
         Self::Retry(Failure::new(code, message))
+    }
+
+    /// A failure that may have passed after this time.
+    pub fn retry_after(after: Duration, code: &str, message: impl Into<String>) -> Self {
+        Self::RetryAfter(Failure::new(code, message), after)
     }
 
     /// A failure that stays. The code is stable and in upper case, the message for people.

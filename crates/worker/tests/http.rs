@@ -94,6 +94,7 @@ fn code(result: Result<Value, HandlerError>) -> (&'static str, String, String) {
     match result.unwrap_err() {
         HandlerError::Retry(failure) => ("retry", failure.code, failure.message),
         HandlerError::Fail(failure) => ("fail", failure.code, failure.message),
+        other @ (HandlerError::RetryAfter(..) | HandlerError::Release) => panic!("{other}"),
     }
 }
 
@@ -189,6 +190,27 @@ async fn a_status_decides_between_retry_and_failure() {
         assert_eq!((decided, code.as_str()), (decision, "HTTP_STATUS"), "{status}");
         assert!(message.contains(&status.to_string()), "{message}");
         assert!(message.ends_with(": reason"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_asks_for_time_gets_it() {
+    let date = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    for (headers, seconds) in [
+        ("retry-after: 120\r\n".to_owned(), Some(120)),
+        (format!("{date}retry-after: Sun, 06 Nov 1994 08:50:07 GMT\r\n"), Some(30)),
+        (format!("{date}retry-after: Sun, 06 Nov 1994 08:00:00 GMT\r\n"), Some(0)),
+        ("retry-after: soon\r\n".to_owned(), None),
+        (String::new(), None),
+    ] {
+        let answer = format!("HTTP/1.1 429 Slow Down\r\n{headers}content-length: 0\r\n\r\n");
+        let (_, result) = exchange(json!({}), &answer).await;
+        let after = match result.unwrap_err() {
+            HandlerError::RetryAfter(_, after) => Some(after.as_secs()),
+            HandlerError::Retry(_) => None,
+            other => panic!("{other}"),
+        };
+        assert_eq!(after, seconds, "{headers}");
     }
 }
 

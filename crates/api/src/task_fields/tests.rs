@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use duly_core::back_off::{BackOff, Jitter, Strategy};
 use duly_core::limits::{BODY_BYTES, PAYLOAD_BYTES};
 use duly_core::submit::Start;
 
@@ -126,12 +129,7 @@ fn a_field_given_twice_is_refused() {
 
 #[test]
 fn fields_to_come_are_refused_and_not_ignored() {
-    for field in [
-        r#""backoff":{}"#,
-        r#""jitterSeconds":1"#,
-        r#""notify":[]"#,
-        r#""dependencies":["01920000-0000-7000-8000-000000000000"]"#,
-    ] {
+    for field in [r#""notify":[]"#, r#""dependencies":["01920000-0000-7000-8000-000000000000"]"#] {
         let (code, errors) = refusal(&format!(r#"{{"type":"a",{field}}}"#));
         assert_eq!(code, Code::UnsupportedField, "{field}");
         assert_eq!(errors[0].1, "UNSUPPORTED_FIELD");
@@ -139,6 +137,28 @@ fn fields_to_come_are_refused_and_not_ignored() {
     let (code, errors) = refusal(r#"{"type":"A","notify":1}"#);
     assert_eq!((code, errors.len()), (Code::InvalidFields, 2));
     assert!(read(br#"{"type":"a","dependencies":[ ]}"#, None).is_ok());
+}
+
+#[test]
+fn a_back_off_is_read_field_by_field() {
+    let body = r#"{"type":"a","jitterSeconds":5,"backoff":{"strategy":"linear","baseSeconds":2.5,
+        "factor":null,"capSeconds":60,"jitter":"none"}}"#;
+    let spec = read(body.as_bytes(), None).unwrap();
+    let (base, cap) = (Duration::from_millis(2500), Duration::from_secs(60));
+    let (strategy, jitter) = (Strategy::Linear, Jitter::None);
+    assert_eq!(spec.back_off, BackOff { strategy, base, cap, jitter, ..BackOff::default() });
+    assert_eq!(spec.jitter, Duration::from_secs(5));
+    for (back_off, pointer, code) in [
+        ("[]", "/backoff", "WRONG_TYPE"),
+        (r#"{"base":1}"#, "/backoff/base", "UNKNOWN_FIELD"),
+        (r#"{"factor":"2"}"#, "/backoff/factor", "WRONG_TYPE"),
+        (r#"{"factor":2,"factor":3}"#, "/backoff/factor", "DUPLICATE_FIELD"),
+        (r#"{"factor":1e400}"#, "/backoff/factor", "OUT_OF_RANGE"),
+        (r#"{"strategy":"wild"}"#, "/backoff/strategy", "UNKNOWN_WORD"),
+    ] {
+        let found = errors(&format!(r#"{{"type":"a","backoff":{back_off}}}"#));
+        assert_eq!(found, one(pointer, code), "{back_off}");
+    }
 }
 
 #[test]

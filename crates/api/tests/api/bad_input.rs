@@ -63,7 +63,7 @@ async fn bodies_that_are_no_task() {
         (r#"{"type":"a","type":"a"}"#, "INVALID_FIELDS", "/type DUPLICATE_FIELD"),
         (r#"{"type":"a","runAt":"x"}"#, "INVALID_FIELDS", "/runAt INVALID_TIME"),
         (r#"{"type":"a","delaySeconds":-1}"#, "INVALID_FIELDS", "/delaySeconds OUT_OF_RANGE"),
-        (r#"{"type":"a","backoff":{}}"#, "UNSUPPORTED_FIELD", "/backoff UNSUPPORTED_FIELD"),
+        (r#"{"type":"a","notify":{}}"#, "UNSUPPORTED_FIELD", "/notify UNSUPPORTED_FIELD"),
     ] {
         refuses(post("/tasks", body), 422, code, &[errors]).await;
     }

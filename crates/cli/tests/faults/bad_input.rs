@@ -106,7 +106,7 @@ fn bodies() -> Vec<Case> {
     let mut cases: Vec<_> = malformed.chain(invalid).collect();
     let both = br#"{"type":"echo","runAt":"2030-01-01T00:00:00Z","delaySeconds":1}"#;
     cases.push(post("/v1/tasks", both, 422, "INVALID_FIELDS"));
-    let unsupported = br#"{"type":"echo","jitterSeconds":1}"#;
+    let unsupported = br#"{"type":"echo","notify":[]}"#;
     cases.push(post("/v1/tasks", unsupported, 422, "UNSUPPORTED_FIELD"));
     let nul = br#"{"type":"echo","payload":{"a":"\u0000"}}"#;
     cases.push(post("/v1/tasks", nul, 422, "INVALID_FIELDS"));

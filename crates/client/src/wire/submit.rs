@@ -41,17 +41,17 @@ pub struct SubmitRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1000))]
     pub retries: Option<u32>,
-    /// How retries are spaced. Not supported yet: refused with `UNSUPPORTED_FIELD`.
+    /// How retries are spaced; exponential from 1 s, doubled, at most 1 h, with full jitter, if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
     /// How long the handler may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 86_400))]
     pub timeout_seconds: Option<f64>,
-    /// Spreads the start over this many seconds. Not supported yet: refused with
-    /// `UNSUPPORTED_FIELD`.
+    /// Spreads the start at random over this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 86_400))]
     pub jitter_seconds: Option<f64>,
     /// Tasks that must succeed first. Only the empty list is supported yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -85,18 +85,23 @@ impl SubmitRequest {
 pub struct Backoff {
     /// `none`, `fixed`, `linear` or `exponential`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^(none|fixed|linear|exponential)$"))]
     pub strategy: Option<String>,
-    /// The first wait.
+    /// The first wait; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub base_seconds: Option<f64>,
-    /// How much each wait grows.
+    /// What an exponential wait is multiplied by each time; 2 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 100))]
     pub factor: Option<f64>,
-    /// The longest wait.
+    /// The longest wait; 3600 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub cap_seconds: Option<f64>,
-    /// `none`, `equal` or `full`.
+    /// `none`, `equal` (half of the wait is drawn) or `full` (all of it is).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^(none|equal|full)$"))]
     pub jitter: Option<String>,
 }
 

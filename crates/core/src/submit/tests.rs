@@ -1,4 +1,4 @@
-use proptest::prelude::*;
+use proptest::proptest;
 
 use super::*;
 
@@ -69,6 +69,38 @@ fn labels_are_bounded() {
 }
 
 #[test]
+fn a_back_off_is_checked_field_by_field() {
+    let back_off = BackOffDraft {
+        strategy: Some("quadratic".to_owned()),
+        base_seconds: Some(-1.0),
+        factor: Some(0.5),
+        cap_seconds: Some(f64::MAX),
+        jitter: Some("some".to_owned()),
+    };
+    let found: Vec<_> = codes(Draft { back_off: Some(back_off), ..echo() });
+    let expected = [
+        ("/backoff/baseSeconds", "OUT_OF_RANGE"),
+        ("/backoff/capSeconds", "OUT_OF_RANGE"),
+        ("/backoff/factor", "OUT_OF_RANGE"),
+        ("/backoff/strategy", "UNKNOWN_WORD"),
+        ("/backoff/jitter", "UNKNOWN_WORD"),
+    ];
+    assert_eq!(found, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
+    let linear = BackOffDraft { strategy: Some("linear".to_owned()), ..<_>::default() };
+    let spec = Draft { back_off: Some(linear), ..echo() }.check().unwrap();
+    assert_eq!(spec.back_off, BackOff { strategy: Strategy::Linear, ..BackOff::default() });
+}
+
+#[test]
+fn jitter_spreads_the_start_and_never_makes_it_earlier() {
+    let spec = Draft { jitter_seconds: Some(10.0), delay_seconds: Some(5.0), ..echo() };
+    let spec = spec.check().unwrap();
+    let now = Timestamp::from_millis(1_000_000);
+    assert_eq!(spec.run_at(now, 0), now.plus(Duration::from_secs(5)));
+    assert_eq!(spec.run_at(now, u64::MAX), now.plus(Duration::from_secs(15)));
+}
+
+#[test]
 fn a_delay_is_rounded_up_to_the_millisecond_and_not_beyond() {
     for (given, millis) in [(0.001, 1), (0.0011, 2), (0.1, 100), (1.005, 1005), (60.0, 60_000)] {
         let spec = Draft { delay_seconds: Some(given), ..echo() }.check().unwrap();
@@ -89,6 +121,8 @@ fn the_body_hash_tells_every_field_apart() {
         Draft { run_at: text("2030-01-01T00:00:00Z"), ..echo() },
         Draft { retries: Some(4.0), ..echo() },
         Draft { timeout_seconds: Some(1.0), ..echo() },
+        Draft { jitter_seconds: Some(1.0), ..echo() },
+        Draft { back_off: Some(BackOffDraft { factor: Some(3.0), ..<_>::default() }), ..echo() },
         Draft { payload: text("1"), ..echo() },
         Draft { labels: [("a".to_owned(), "b".to_owned())].into(), ..echo() },
     ];

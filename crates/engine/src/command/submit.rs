@@ -74,7 +74,9 @@ impl Engine {
         let mut answers: Vec<Option<Answer>> = specs.iter().map(|_| None).collect();
         let mut tasks = Vec::with_capacity(specs.len());
         let mut places = Vec::with_capacity(specs.len());
-        for (place, (spec, random)) in specs.into_iter().zip(self.draw(answers.len())).enumerate() {
+        let random = self.draw(2 * answers.len());
+        let random = random.as_chunks().0.iter().copied();
+        for (place, (spec, random)) in specs.into_iter().zip(random).enumerate() {
             if spec.is_too_far(now) {
                 answers[place] = Some(Err(Refused::TooFarAhead));
             } else {
@@ -98,9 +100,15 @@ impl Engine {
         numbers
     }
 
-    fn new_task(&self, tenant: &TenantName, spec: Spec, now: Timestamp, random: u64) -> NewTask {
+    fn new_task(
+        &self,
+        tenant: &TenantName,
+        spec: Spec,
+        now: Timestamp,
+        [random, entropy]: [u64; 2],
+    ) -> NewTask {
         let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
-        let run_at = spec.start.resolve(now);
+        let run_at = spec.run_at(now, entropy);
         NewTask {
             id: TaskId::mint(run_at, self.next_ordinal(), random),
             lane: Lane { tenant: tenant.clone(), queue: spec.queue, task_type: spec.task_type },
@@ -108,6 +116,7 @@ impl Engine {
             run_at,
             created_at: now,
             retries: spec.retries,
+            back_off: spec.back_off,
             timeout: spec.timeout,
             labels: spec.labels,
             payload: spec.payload,
@@ -189,6 +198,7 @@ fn stored(task: NewTask, granted: Option<(u32, Timestamp)>) -> Task {
         run: 1,
         charged: 0,
         retries: task.retries,
+        back_off: task.back_off,
         epoch: granted.map_or(0, |(epoch, _)| epoch),
         losses: 0,
         timeout: task.timeout,

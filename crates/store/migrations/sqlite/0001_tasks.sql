@@ -25,6 +25,7 @@ CREATE TABLE task (
     retries     INTEGER NOT NULL,
     losses      INTEGER NOT NULL,
     timeout_ms  INTEGER,
+    back_off    TEXT,
     error       TEXT,
     labels      TEXT,
     result      TEXT,

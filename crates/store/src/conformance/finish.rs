@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use duly_core::back_off::{BackOff, Strategy};
 use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::limits::BACK_OFF;
 use duly_core::ports::store::Exchange;
 use duly_core::state::Status;
 use duly_core::task::NewTask;
 
 use super::Harness;
-use super::harness::{fail, ids, retry, success};
+use super::harness::{fail, ids, retry, retry_after, success};
 
 pub async fn success_keeps_the_result(harness: Harness) {
     let session = harness.session(&["email"]).await;
@@ -43,6 +45,46 @@ pub async fn a_failed_attempt_waits_for_its_back_off(harness: Harness) {
     harness.finish_one(session, &lease, success()).await;
     let task = harness.get(id).await;
     assert_eq!((task.status, task.charged, task.error), (Status::Success, 4, None));
+}
+
+pub async fn each_task_waits_by_its_own_policy(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let seconds = Duration::from_secs;
+    let policy =
+        |strategy| BackOff { strategy, base: seconds(5), cap: seconds(12), ..BackOff::default() };
+    for (strategy, waits) in [
+        (Strategy::None, [0, 0, 0]),
+        (Strategy::Fixed, [5, 5, 5]),
+        (Strategy::Linear, [5, 10, 12]),
+        (Strategy::Exponential, [5, 10, 12]),
+    ] {
+        let back_off = policy(strategy);
+        let task = NewTask { back_off, ..harness.task("email") };
+        let id = harness.submit_one(task).await;
+        assert_eq!(harness.get(id).await.back_off, back_off);
+        for wait in waits {
+            let lease = harness.claim_one(session).await;
+            harness.finish_one(session, &lease, retry()).await;
+            assert_eq!(harness.get(id).await.run_at, harness.now().plus(seconds(wait)));
+            harness.advance(seconds(wait));
+        }
+        let lease = harness.claim_one(session).await;
+        harness.finish_one(session, &lease, success()).await;
+    }
+}
+
+pub async fn a_handler_may_ask_for_its_own_wait(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    for (asked, wait) in
+        [(Duration::from_secs(77), Duration::from_secs(77)), (Duration::MAX, BACK_OFF)]
+    {
+        let lease = harness.claim_one(session).await;
+        harness.finish_one(session, &lease, retry_after(Some(asked))).await;
+        let task = harness.get(id).await;
+        assert_eq!((task.status, task.run_at), (Status::Pending, harness.now().plus(wait)));
+        harness.advance(wait);
+    }
 }
 
 pub async fn the_last_failed_attempt_ends_the_task(harness: Harness) {

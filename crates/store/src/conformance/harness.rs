@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use duly_core::back_off::BackOff;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
@@ -80,6 +81,7 @@ impl Harness {
             run_at: self.now(),
             created_at: self.now(),
             retries: 3,
+            back_off: BackOff::default(),
             timeout: None,
             labels: std::collections::BTreeMap::new(),
             payload: Arc::from("{}"),
@@ -176,7 +178,12 @@ pub(super) fn success() -> Outcome {
 
 /// A failed attempt whose back-off is as long as the policy allows.
 pub(super) fn retry() -> Outcome {
-    Outcome::Retry { error: Failure::new("BROKEN", "it broke"), entropy: u64::MAX }
+    retry_after(None)
+}
+
+/// A failed attempt whose handler asks for a wait of its own.
+pub(super) fn retry_after(after: Option<Duration>) -> Outcome {
+    Outcome::Retry { error: Failure::new("BROKEN", "it broke"), entropy: u64::MAX, after }
 }
 
 pub(super) fn fail() -> Outcome {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use duly_core::back_off;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::limits::{IDEMPOTENCY_KEY_TTL, LANES, LOSSES};
@@ -290,12 +289,12 @@ fn conclude(task: &mut Task, outcome: &Outcome, now: Timestamp) {
             failed(task, error);
             Event::Fail
         }
-        Outcome::Retry { error, entropy } => {
+        Outcome::Retry { error, entropy, after } => {
             failed(task, error);
             if task.charged > task.retries {
                 Event::Fail
             } else {
-                task.run_at = now.plus(back_off::DEFAULT.wait(task.charged, *entropy));
+                task.run_at = now.plus(task.back_off.wait_or(*after, task.charged, *entropy));
                 Event::Retry
             }
         }
@@ -320,6 +319,7 @@ fn store(task: &NewTask) -> Task {
         run: 1,
         charged: 0,
         retries: task.retries,
+        back_off: task.back_off,
         epoch: 0,
         losses: 0,
         timeout: task.timeout,

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::back_off::BackOff;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::name::Lane;
 use duly_core::state::Status;
 use duly_core::task::{Failure, Priority, Task};
 use duly_core::time::Timestamp;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
 use super::error::{Fault, Result};
@@ -22,7 +24,7 @@ pub(super) const INLINE_PAYLOAD_BYTES: usize = 512;
 /// The columns [`task`] reads, in its order.
 pub(super) const TASK_COLUMNS: &str = "task.id, status, epoch, task.session, task.lane, rank, run_at, \
     created_at, granted_at, finished_at, run, charged, retries, losses, timeout_ms, error, labels, \
-    result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name";
+    result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name, back_off";
 
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "task JOIN lane ON lane.id = task.lane \
@@ -56,6 +58,7 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         run: row.get(10)?,
         charged: row.get(11)?,
         retries: row.get(12)?,
+        back_off: decode_back_off(row.get_ref(23)?, &id)?,
         epoch: row.get(2)?,
         losses: row.get(13)?,
         timeout: decode_duration(row.get(14)?),
@@ -123,6 +126,19 @@ pub(super) fn decode_status(code: i64, id: &[u8; 16]) -> Result<Status> {
 
 pub(super) fn encode_failure(failure: &Failure) -> String {
     serde_json::to_string(failure).expect("two strings are JSON")
+}
+
+/// The policy; nothing for the usual one, which most tasks have.
+pub(super) fn encode_back_off(policy: &BackOff) -> Option<String> {
+    let unusual = *policy != BackOff::default();
+    unusual.then(|| serde_json::to_string(policy).expect("a policy is JSON"))
+}
+
+pub(super) fn decode_back_off(value: ValueRef<'_>, id: &[u8; 16]) -> Result<BackOff> {
+    match value.as_str_or_null().unwrap_or(None) {
+        None => Ok(BackOff::default()),
+        Some(text) => serde_json::from_str(text).map_err(|_| corrupt("back_off", id)),
+    }
 }
 
 pub(super) fn encode_labels(labels: &BTreeMap<String, String>) -> Option<String> {

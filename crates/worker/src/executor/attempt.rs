@@ -104,8 +104,7 @@ impl Floor {
         });
         match guarded.catch_unwind().await {
             Ok(Some(Ok(Ok(output)))) => success(output),
-            Ok(Some(Ok(Err(HandlerError::Retry(error))))) => self.retry(error),
-            Ok(Some(Ok(Err(HandlerError::Fail(error))))) => Outcome::Fail { error: clean(error) },
+            Ok(Some(Ok(Err(decision)))) => self.decided(decision),
             Ok(Some(Err(_elapsed))) => {
                 let message = format!("the handler took longer than {} s", limit.as_secs_f64());
                 self.retry(Failure::new("TIMEOUT", message))
@@ -115,8 +114,19 @@ impl Floor {
         }
     }
 
+    fn decided(&self, decision: HandlerError) -> Outcome {
+        match decision {
+            HandlerError::Retry(error) => self.retry(error),
+            HandlerError::RetryAfter(error, after) => {
+                Outcome::Retry { error: clean(error), entropy: 0, after: Some(after) }
+            }
+            HandlerError::Fail(error) => Outcome::Fail { error: clean(error) },
+            HandlerError::Release => Outcome::Release,
+        }
+    }
+
     fn retry(&self, error: Failure) -> Outcome {
-        Outcome::Retry { error: clean(error), entropy: self.random.next() }
+        Outcome::Retry { error: clean(error), entropy: self.random.next(), after: None }
     }
 }
 

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use serde::Serialize;
@@ -109,17 +109,32 @@ fn builder(guard: &Guard) -> ClientBuilder {
 /// What the task's owner can do about a status that was not expected: wait, or change the task.
 async fn unexpected(status: StatusCode, response: Response) -> HandlerError {
     let mut message = format!("the answer was {status}");
+    let after = retry_after(response.headers());
     if let Ok((body, _)) = excerpt(response, ERROR_BODY_BYTES).await
         && !body.is_empty()
     {
         message.push_str(": ");
         message.push_str(&body);
     }
-    if status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429) {
-        HandlerError::retry("HTTP_STATUS", message)
-    } else {
-        HandlerError::fail("HTTP_STATUS", message)
+    if !status.is_server_error() && !matches!(status.as_u16(), 408 | 409 | 425 | 429) {
+        return HandlerError::fail("HTTP_STATUS", message);
     }
+    match after {
+        Some(after) => HandlerError::retry_after(after, "HTTP_STATUS", message),
+        None => HandlerError::retry("HTTP_STATUS", message),
+    }
+}
+
+/// How long the target asks to be left alone: seconds, or an instant, which is read against the
+/// target's own clock, since ours may differ.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = httpdate::parse_http_date(text).ok()?;
+    let now = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
+    Some(until.duration_since(now).unwrap_or_default())
 }
 
 /// The beginning of a body as text, and whether there was more of it. Leaving the rest unread

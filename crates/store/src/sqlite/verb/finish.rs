@@ -1,6 +1,7 @@
 //! Outcomes. Every write here is fenced in its statement by task, epoch, session and RUNNING.
 
-use duly_core::back_off;
+use std::time::Duration;
+
 use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::state::{Event, Status, transition};
@@ -30,7 +31,9 @@ fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finish
             end.apply(scope.now, item, Event::Succeed, result.as_deref(), None)?
         }
         Outcome::Fail { error } => end.apply(scope.now, item, Event::Fail, None, Some(error))?,
-        Outcome::Retry { error, entropy } => retry(scope, end, item, error, *entropy)?,
+        Outcome::Retry { error, entropy, after } => {
+            retry(scope, end, item, error, (*after, *entropy))?
+        }
         Outcome::Release => put_back(scope, session, item, Back::Release)?,
     };
     if changed {
@@ -78,25 +81,26 @@ fn retry(
     end: &mut End<'_>,
     item: &Finish,
     error: &Failure,
-    entropy: u64,
+    (after, entropy): (Option<Duration>, u64),
 ) -> Result<bool> {
     let session = end.session;
     let held = scope
         .connection
         .prepare_cached(
-            "/* finish.retry */ SELECT charged, retries FROM task
+            "/* finish.retry */ SELECT charged, retries, back_off FROM task
              WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
         )?
         .query_row(params![item.task.as_bytes(), item.epoch, session.as_bytes()], |row| {
-            Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?))
+            let policy = row::decode_back_off(row.get_ref(2)?, item.task.as_bytes());
+            Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, policy))
         })
         .optional()?;
-    let Some((charged, retries)) = held else { return Ok(false) };
+    let Some((charged, retries, policy)) = held else { return Ok(false) };
     let attempt = charged + 1;
     if attempt > retries {
         return end.apply(scope.now, item, Event::Fail, None, Some(error));
     }
-    let run_at = scope.now.plus(back_off::DEFAULT.wait(attempt, entropy)).millis();
+    let run_at = scope.now.plus(policy?.wait_or(after, attempt, entropy)).millis();
     put_back(scope, session, item, Back::Retry { run_at, error })
 }
 

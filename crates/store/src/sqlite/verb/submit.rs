@@ -108,8 +108,9 @@ impl HandOff {
 }
 
 const INSERT: &str = "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank,
-        run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, labels, payload)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13)
+        run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, back_off, labels,
+        payload)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13, ?14)
     ON CONFLICT (id) DO NOTHING";
 
 /// Whether the row was new.
@@ -137,6 +138,7 @@ fn store(
         holder.map(|_| scope.now.millis()),
         task.retries,
         row::encode_duration(task.timeout),
+        row::encode_back_off(&task.back_off),
         row::encode_labels(&task.labels),
         inline.then_some(&*task.payload),
     ])?;
