@@ -40,6 +40,11 @@ impl Lease {
         self.timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 
+    /// Hands the lease back untried.
+    pub fn release(&self) -> Finish {
+        Finish { task: self.task, epoch: self.epoch, outcome: Outcome::Release }
+    }
+
     /// The same for every execution of one run, so that a handler's effects can be made once.
     pub fn idempotency_key(&self) -> String {
         format!("{}-{}", self.task, self.run)

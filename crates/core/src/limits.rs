@@ -58,6 +58,8 @@ pub const STORE_BATCH: usize = 1_000;
 pub const STORE_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Submissions that may wait for the store before callers are told to come back.
 pub const SUBMIT_QUEUE: usize = 16_384;
+/// Bytes of payload that may wait for the store before callers are told to come back.
+pub const SUBMIT_QUEUE_BYTES: usize = 128 * 1024 * 1024;
 /// Distinct (tenant, queue, type): bounded, since every node keeps them all in memory.
 pub const LANES: usize = 100_000;
 /// Tasks on one page of a list when the caller does not say.

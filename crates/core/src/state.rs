@@ -68,11 +68,13 @@ pub enum Event {
     Lose,
     /// The worker died with the lease once too often.
     Abandon,
+    /// The stored task is damaged and cannot be granted.
+    Spoil,
 }
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Grant,
         Self::Succeed,
         Self::Retry,
@@ -80,6 +82,7 @@ impl Event {
         Self::Release,
         Self::Lose,
         Self::Abandon,
+        Self::Spoil,
     ];
 }
 
@@ -97,6 +100,7 @@ pub struct IllegalTransition {
 pub const fn transition(from: Status, event: Event) -> Result<Status, IllegalTransition> {
     match (from, event) {
         (Status::Pending, Event::Grant) => Ok(Status::Running),
+        (Status::Pending, Event::Spoil) => Ok(Status::Failed),
         (Status::Running, Event::Succeed) => Ok(Status::Success),
         (Status::Running, Event::Fail | Event::Abandon) => Ok(Status::Failed),
         (Status::Running, Event::Retry | Event::Release | Event::Lose) => Ok(Status::Pending),

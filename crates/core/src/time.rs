@@ -30,6 +30,12 @@ impl Timestamp {
         Self(millis)
     }
 
+    /// The same, for numbers from outside that must never stop the program: one that lies
+    /// outside 1970 ..= 9999 becomes the nearer end.
+    pub fn clamped(millis: i64) -> Self {
+        Self(millis.clamp(0, END))
+    }
+
     /// Milliseconds since 1970.
     pub const fn millis(self) -> i64 {
         self.0
@@ -104,6 +110,13 @@ mod tests {
         {
             assert!(Timestamp::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_from_outside_are_clamped() {
+        assert_eq!(Timestamp::clamped(-5).millis(), 0);
+        assert_eq!(Timestamp::clamped(i64::MAX).millis(), END);
+        assert_eq!(Timestamp::clamped(7), Timestamp::from_millis(7));
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub(crate) struct Desk {
 struct State {
     sequence: u64,
     waiting: Option<Waiting>,
+    /// The submitter had the claim and found no use for it: the dispatcher looks next, or a
+    /// stream of submits would keep the claim from what is already due.
+    reserved: bool,
     /// The earliest hint since the dispatcher looked.
     hint: Option<Timestamp>,
     closed: bool,
@@ -55,29 +58,51 @@ impl Desk {
         state.sequence += 1;
         let claim = Claim { session: self.session, sequence: state.sequence, max };
         state.waiting = Some(Waiting { claim, reply });
+        state.reserved = false;
         drop(state);
         self.changed.notify_one();
         Some(leases)
     }
 
-    /// Takes the claim, unless its worker has gone.
+    /// Takes the claim for what is due, unless its worker has gone.
     pub(crate) fn take(&self) -> Option<Waiting> {
         self.state.lock().waiting.take().filter(|waiting| !waiting.reply.is_closed())
     }
 
+    /// Takes the claim for tasks that are being submitted, unless the dispatcher is to have it.
+    pub(crate) fn take_for_new(&self) -> Option<Waiting> {
+        let mut state = self.state.lock();
+        if state.reserved {
+            return None;
+        }
+        state.waiting.take().filter(|waiting| !waiting.reply.is_closed())
+    }
+
     /// Puts an unserved claim back, unless a newer one was placed meanwhile.
     pub(crate) fn put_back(&self, waiting: Waiting) {
+        self.restore(waiting, false);
+    }
+
+    /// Puts an unserved claim back for the dispatcher.
+    pub(crate) fn pass_on(&self, waiting: Waiting) {
+        self.restore(waiting, true);
+    }
+
+    fn restore(&self, waiting: Waiting, reserved: bool) {
         let mut state = self.state.lock();
         if state.waiting.is_none() && !state.closed && !waiting.reply.is_closed() {
             state.waiting = Some(waiting);
+            state.reserved = reserved;
             drop(state);
             self.changed.notify_one();
         }
     }
 
-    /// Whether a claim waits.
+    /// Whether a claim waits. The dispatcher asks, and the claim is no longer reserved for it.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.state.lock().waiting.as_ref().is_some_and(|waiting| !waiting.reply.is_closed())
+        let mut state = self.state.lock();
+        state.reserved = false;
+        state.waiting.as_ref().is_some_and(|waiting| !waiting.reply.is_closed())
     }
 
     /// Something is due at this time.

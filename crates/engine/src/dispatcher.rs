@@ -37,6 +37,11 @@ struct State {
     /// When to claim next; at once to begin with.
     due: Option<Timestamp>,
     back_off: Duration,
+    /// How many outcomes the next exchange takes; fewer while one that the store cannot take is
+    /// being looked for.
+    batch: usize,
+    /// Whether the next exchange claims as well; not while it is unclear which of the two failed.
+    claims: bool,
 }
 
 /// An outcome that is not committed yet, and who waits for it.
@@ -59,6 +64,8 @@ impl Dispatcher {
             finishes: VecDeque::new(),
             due: Some(Timestamp::EPOCH),
             back_off: Duration::ZERO,
+            batch: STORE_BATCH,
+            claims: true,
         };
         loop {
             tokio::select! {
@@ -125,10 +132,10 @@ impl Dispatcher {
 
     /// One exchange. Returns whether the store answered.
     async fn run_once(&mut self, state: &mut State) -> bool {
-        let count = state.finishes.len().min(STORE_BATCH);
+        let count = state.finishes.len().min(state.batch);
         let finishes: Vec<Finish> =
             state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
-        let waiting = self.desk.take();
+        let waiting = if state.claims { self.desk.take() } else { None };
         let claim = waiting.as_ref().map(|waiting| waiting.claim);
         if finishes.is_empty() && claim.is_none() {
             // The submitter was quicker and serves the claim.
@@ -137,15 +144,16 @@ impl Dispatcher {
         let exchange = Exchange { session: self.session, finishes, claim };
         match self.store.exchange(exchange).await {
             Ok(answer) => {
-                state.back_off = Duration::ZERO;
+                (state.back_off, state.batch, state.claims) = (Duration::ZERO, STORE_BATCH, true);
                 self.settle(state, count, waiting, answer);
                 true
             }
             Err(error) => {
+                let claimed = waiting.is_some();
                 if let Some(waiting) = waiting {
                     self.desk.put_back(waiting);
                 }
-                self.endure(state, count, &error);
+                endure(state, count, claimed, &error);
                 false
             }
         }
@@ -165,31 +173,39 @@ impl Dispatcher {
             give_back(state, &leases);
         }
     }
+}
 
-    /// The store refused. Outcomes are kept and tried again, unless one of them can never be
-    /// committed: then it is found by trying them one at a time, and given up.
-    fn endure(&self, state: &mut State, count: usize, error: &Error) {
-        let (least, most) = BACK_OFF;
-        state.back_off = (state.back_off * 2).clamp(least, most);
-        if error.is_retryable() {
-            tracing::debug!(%error, "the store is away; outcomes wait");
-            return;
-        }
-        tracing::error!(error = error as &dyn std::error::Error, "an exchange failed");
-        if count == 1
-            && let Some(poison) = state.finishes.pop_front()
-        {
-            tracing::error!(task.id = %poison.finish.task, "an outcome was given up");
-            poison.settle(Finished::Unknown);
-        } else if count > 1 {
-            // The next exchange holds the first half only.
-            let rest = state.finishes.split_off(count / 2);
-            let first = std::mem::replace(&mut state.finishes, rest);
-            for pending in first.into_iter().rev() {
-                state.finishes.push_front(pending);
-            }
-        }
+/// The store refused. Outcomes are kept and tried again, unless one of them can never be
+/// committed: it is found by leaving out the claim, then by halving, and its lease is handed back
+/// instead.
+fn endure(state: &mut State, count: usize, claimed: bool, error: &Error) {
+    let (least, most) = BACK_OFF;
+    state.back_off = (state.back_off * 2).clamp(least, most);
+    if error.is_retryable() {
+        tracing::debug!(%error, "the store is away; outcomes wait");
+        return;
     }
+    tracing::error!(error = error as &dyn std::error::Error, "an exchange failed");
+    if count == 0 {
+        return;
+    }
+    if claimed {
+        state.claims = false;
+    } else if count > 1 {
+        state.batch = count.div_ceil(2);
+    } else if let Some(poison) = state.finishes.pop_front() {
+        give_up(state, poison);
+    }
+}
+
+fn give_up(state: &mut State, poison: Pending) {
+    let Finish { task, epoch, ref outcome } = poison.finish;
+    tracing::error!(task.id = %task, "an outcome could not be committed and was given up");
+    if *outcome != Outcome::Release {
+        let finish = Finish { task, epoch, outcome: Outcome::Release };
+        state.finishes.push_back(Pending { finish, call: None });
+    }
+    poison.settle(Finished::Unknown);
 }
 
 impl Pending {
@@ -218,10 +234,7 @@ fn accept(state: &mut State, call: FinishCall) {
 
 /// Leases that nobody received go back with the next exchange.
 fn give_back(state: &mut State, leases: &[Lease]) {
-    let release = |lease: &Lease| Pending {
-        finish: Finish { task: lease.task, epoch: lease.epoch, outcome: Outcome::Release },
-        call: None,
-    };
+    let release = |lease: &Lease| Pending { finish: lease.release(), call: None };
     state.finishes.extend(leases.iter().map(release));
 }
 

@@ -1,7 +1,7 @@
 //! The engine: one value that the API, the CLI and embedded callers hold.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName, TypeName};
@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backlog::Backlog;
 use crate::desk::Desk;
 use crate::dispatcher::Dispatcher;
 use crate::outcomes::Outcomes;
@@ -32,7 +33,7 @@ struct Inner {
     random: Arc<dyn Random>,
     ordinal: AtomicU32,
     submissions: Mutex<Option<mpsc::UnboundedSender<Submission>>>,
-    backlog: Arc<AtomicUsize>,
+    backlog: Arc<Backlog>,
     desks: Arc<RwLock<Vec<Arc<Desk>>>>,
     sessions: Mutex<Vec<SessionId>>,
     outcomes: Arc<Outcomes>,
@@ -171,7 +172,7 @@ impl Engine {
         &self.inner.served
     }
 
-    pub(crate) fn backlog(&self) -> &AtomicUsize {
+    pub(crate) fn backlog(&self) -> &Backlog {
         &self.inner.backlog
     }
 

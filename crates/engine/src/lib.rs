@@ -1,5 +1,6 @@
 //! The use cases of Duly and the loops that drive them. Sees ports only, never a backend.
 
+mod backlog;
 pub mod command;
 mod desk;
 mod dispatcher;

@@ -1,6 +1,7 @@
 //! Waking those who wait for a task to end. A wake-up is a hint: who waits looks at the store.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
@@ -10,14 +11,23 @@ use tokio::sync::Notify;
 /// Who waits for which task.
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
-    waiting: Mutex<HashMap<TaskId, Arc<Notify>>>,
+    waiting: Mutex<HashMap<TaskId, Interest>>,
+}
+
+/// The waiters of one task, counted under the map's lock, so that the last one tidies up.
+#[derive(Debug, Default)]
+struct Interest {
+    notify: Arc<Notify>,
+    waiters: usize,
 }
 
 impl Outcomes {
     /// Registers interest in a task until the watch is dropped.
     pub(crate) fn watch(self: &Arc<Self>, task: TaskId) -> Watch {
-        let notify = Arc::clone(self.waiting.lock().entry(task).or_default());
-        Watch { outcomes: Arc::clone(self), task, notify }
+        let mut waiting = self.waiting.lock();
+        let interest = waiting.entry(task).or_default();
+        interest.waiters += 1;
+        Watch { outcomes: Arc::clone(self), task, notify: Arc::clone(&interest.notify) }
     }
 
     /// Something happened to these tasks.
@@ -26,8 +36,8 @@ impl Outcomes {
         if waiting.is_empty() {
             return;
         }
-        for notify in tasks.into_iter().filter_map(|task| waiting.get(&task)) {
-            notify.notify_waiters();
+        for interest in tasks.into_iter().filter_map(|task| waiting.get(&task)) {
+            interest.notify.notify_waiters();
         }
     }
 }
@@ -49,9 +59,29 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let mut waiting = self.outcomes.waiting.lock();
-        // Two counts mean the map's and this one: nobody else waits.
-        if Arc::strong_count(&self.notify) <= 2 {
-            waiting.remove(&self.task);
+        if let Entry::Occupied(mut entry) = waiting.entry(self.task) {
+            entry.get_mut().waiters -= 1;
+            if entry.get().waiters == 0 {
+                entry.remove();
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duly_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn the_last_waiter_tidies_up() {
+        let outcomes = Arc::new(Outcomes::default());
+        let task = TaskId::mint(Timestamp::EPOCH, 1, 1);
+        let (one, two) = (outcomes.watch(task), outcomes.watch(task));
+        drop(one);
+        assert_eq!(outcomes.waiting.lock().len(), 1);
+        drop(two);
+        assert!(outcomes.waiting.lock().is_empty());
     }
 }

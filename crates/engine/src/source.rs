@@ -25,13 +25,30 @@ pub(crate) struct LocalSource {
 impl WorkSource for LocalSource {
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed> {
         let leases = self.desk.place(max).ok_or(Closed)?;
-        // Dropping this call drops the receiver; leases on their way are then given back.
-        leases.await.map_err(|_| Closed)
+        let mut call = ClaimCall { leases, finishes: &self.finishes };
+        (&mut call.leases).await.map_err(|_| Closed)
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {
         let (reply, answers) = oneshot::channel();
         self.finishes.send(FinishCall { batch, reply }).map_err(|_| Closed)?;
         answers.await.map_err(|_| Closed)
+    }
+}
+
+/// A claim that waits. Leases that arrive as it is dropped are given back.
+struct ClaimCall<'a> {
+    leases: oneshot::Receiver<Vec<Lease>>,
+    finishes: &'a mpsc::UnboundedSender<FinishCall>,
+}
+
+impl Drop for ClaimCall<'_> {
+    fn drop(&mut self) {
+        self.leases.close();
+        let Ok(leases) = self.leases.try_recv() else { return };
+        let (reply, _) = oneshot::channel();
+        let batch = leases.iter().map(Lease::release).collect();
+        // A dispatcher that is gone has ended the session, which gives everything back.
+        self.finishes.send(FinishCall { batch, reply }).ok();
     }
 }

@@ -2,15 +2,15 @@
 //! never waits for a timer and a crowd shares a sync.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::lease::Lease;
 use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::{Error, Exchange, Result, Store, Submit, Submitted};
 use duly_core::task::NewTask;
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::backlog::Backlog;
 use crate::desk::{Desk, Waiting};
 
 /// A few tasks of one caller, within the limits of one store call.
@@ -25,8 +25,7 @@ pub(crate) type Settled = (Vec<NewTask>, Vec<Submitted>);
 pub(crate) struct Submitter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: mpsc::UnboundedReceiver<Submission>,
-    /// Tasks sent to the inbox and not answered.
-    pub(crate) backlog: Arc<AtomicUsize>,
+    pub(crate) backlog: Arc<Backlog>,
     pub(crate) desks: Arc<RwLock<Vec<Arc<Desk>>>>,
 }
 
@@ -66,9 +65,8 @@ impl Submitter {
             callers.push((submission.tasks.len(), submission.reply));
             tasks.extend(submission.tasks);
         }
-        let count = tasks.len();
         let (answer, tasks) = self.store_and_hand_off(tasks).await;
-        self.backlog.fetch_sub(count, Ordering::Relaxed);
+        self.backlog.leave(&tasks);
         reply(callers, tasks, answer);
     }
 
@@ -76,7 +74,9 @@ impl Submitter {
         &self,
         tasks: Vec<NewTask>,
     ) -> (Result<Vec<Submitted>>, Vec<NewTask>) {
-        let seat = self.free_seat();
+        // A claim is worth taking only for a task that could start now.
+        let due = tasks.iter().any(|task| task.run_at <= task.created_at);
+        let seat = if due { self.free_seat() } else { None };
         let offer = seat.as_ref().map(|(_, waiting)| waiting.claim);
         let answer = self.store.submit(Submit { tasks: tasks.clone(), offer }).await;
         let Some((desk, waiting)) = seat else { return (answer, tasks) };
@@ -84,7 +84,7 @@ impl Submitter {
         if leases.is_empty() {
             // Also after an error: should the store have granted something and its answer be
             // lost, the same claim gets the same leases from the dispatcher.
-            desk.put_back(waiting);
+            desk.pass_on(waiting);
         } else {
             let session = waiting.claim.session;
             if let Err(leases) = waiting.serve(leases) {
@@ -96,17 +96,12 @@ impl Submitter {
 
     fn free_seat(&self) -> Option<(Arc<Desk>, Waiting)> {
         let desks = self.desks.read();
-        desks.iter().find_map(|desk| Some((Arc::clone(desk), desk.take()?)))
+        desks.iter().find_map(|desk| Some((Arc::clone(desk), desk.take_for_new()?)))
     }
 
     /// The worker left while its lease was being made.
     async fn give_back(&self, session: duly_core::id::SessionId, leases: &[Lease]) {
-        let release = |lease: &Lease| Finish {
-            task: lease.task,
-            epoch: lease.epoch,
-            outcome: Outcome::Release,
-        };
-        let finishes = leases.iter().map(release).collect();
+        let finishes = leases.iter().map(Lease::release).collect();
         let exchange = Exchange { session, finishes, claim: None };
         if let Err(error) = self.store.exchange(exchange).await {
             // They come back when the session ends.

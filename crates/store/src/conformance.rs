@@ -57,6 +57,7 @@ macro_rules! conformance {
                 a_session_gets_only_what_it_serves,
                 a_new_lane_reaches_an_open_session,
                 a_claim_takes_no_more_than_it_asked_for,
+                a_claim_of_large_payloads_is_bounded,
                 two_claimers_never_share_a_task,
                 a_repeated_claim_returns_the_same_leases,
                 a_late_echo_of_a_claim_gets_nothing_new,

@@ -198,7 +198,8 @@ impl Pulse for SqliteStore {
 
     async fn check(&self) -> Result<()> {
         let troubled = self.health.lock().is_some();
-        if troubled { self.ask(Probe).await } else { Ok(()) }
+        let dead = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        if troubled || dead { self.ask(Probe).await } else { Ok(()) }
     }
 
     async fn hint(&self) -> Timestamp {

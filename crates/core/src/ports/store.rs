@@ -183,7 +183,9 @@ pub struct Exchanged {
 #[async_trait]
 pub trait Leases {
     /// Commits the outcomes and grants due tasks of the session's lanes, ordered by run time
-    /// minus priority × ageing, then by id. A session that is not open gets nothing.
+    /// minus priority × ageing, then by id; not more payload than
+    /// [`crate::limits::STORE_BATCH_BYTES`], but at least one task. A session that is not open
+    /// gets nothing.
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged>;
 }
 

@@ -1,10 +1,9 @@
 //! Submit tasks.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use duly_core::id::TaskId;
-use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES, SUBMIT_QUEUE};
+use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{self, Submitted};
 use duly_core::state::Status;
@@ -129,14 +128,13 @@ impl Engine {
 
     /// Queues the tasks for the submitter, in calls that the store can take whole.
     fn send(&self, tasks: Vec<NewTask>) -> Result<Vec<Call>, Error> {
-        if self.backlog().load(Ordering::Relaxed) > SUBMIT_QUEUE {
+        let submissions = self.submissions().ok_or(Error::Closed)?;
+        if !self.backlog().join(&tasks) {
             return Err(Error::Overloaded);
         }
-        let submissions = self.submissions().ok_or(Error::Closed)?;
         let mut calls = Vec::new();
         for tasks in chunks(tasks) {
             let (reply, answer) = oneshot::channel();
-            self.backlog().fetch_add(tasks.len(), Ordering::Relaxed);
             submissions.send(Submission { tasks, reply }).map_err(|_| Error::Closed)?;
             calls.push(answer);
         }

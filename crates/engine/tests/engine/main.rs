@@ -176,3 +176,50 @@ async fn closing_puts_unfinished_work_back() {
     let closed = world.engine.submit(&TenantName::default_tenant(), vec![spec]).await;
     assert!(matches!(closed, Err(Error::Closed)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_outcome_that_cannot_be_committed_spoils_no_other() {
+    let world = World::new().await;
+    for _ in 0..7 {
+        world.submit(draft("echo")).await;
+    }
+    let leases = world.source.claim(7).await.unwrap();
+    world.store.poison(leases[4].task);
+    let batch = leases.iter().map(|lease| finish(lease, success())).collect();
+    let answers = world.source.finish(batch).await.unwrap();
+    let mut expected = [Finished::Done; 7];
+    expected[4] = Finished::Unknown;
+    assert_eq!(answers, expected);
+    for (place, lease) in leases.iter().enumerate().filter(|(place, _)| *place != 4) {
+        assert_eq!(world.get(lease.task).await.status, Status::Success, "{place}");
+    }
+    let again = world.source.claim(7).await.unwrap();
+    assert_eq!((again.len(), again[0].task), (1, leases[4].task), "its lease was handed back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_that_arrive_as_a_claim_is_dropped_are_given_back() {
+    let world = World::new().await;
+    let mut claim = world.source.claim(1);
+    assert!(futures_util::poll!(&mut claim).is_pending());
+    // Granted and sent; the claim is dropped before it looks.
+    let task = world.submit(draft("echo")).await.task;
+    assert_eq!(task.status, Status::Running);
+    drop(claim);
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    assert_eq!((lease.task, lease.epoch, lease.attempt), (task.id, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn submits_for_later_do_not_keep_a_worker_from_what_is_due() {
+    let world = World::new().await;
+    let due = world.submit(draft("echo")).await.task;
+    let later = || Draft { delay_seconds: Some(86_400.0), ..draft("echo") };
+    let mut claim = world.source.claim(1);
+    let leases = tokio::select! {
+        biased;
+        () = async { loop { world.submit(later()).await; } } => unreachable!("it never ends"),
+        leases = &mut claim => leases.unwrap(),
+    };
+    assert_eq!(leases[0].task, due.id);
+}

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a world that cannot be made fails its test")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -60,6 +60,7 @@ impl World {
             submits: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             failures: AtomicUsize::new(0),
+            poison: Mutex::new(None),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             held: Notify::new(),
         });
@@ -112,6 +113,7 @@ pub(crate) struct Watched {
     submits: AtomicUsize,
     exchanges: AtomicUsize,
     failures: AtomicUsize,
+    poison: Mutex<Option<TaskId>>,
     gate: Semaphore,
     held: Notify,
 }
@@ -128,6 +130,11 @@ impl Watched {
     /// The next calls answer that the store is away.
     pub(crate) fn fail_next(&self, calls: usize) {
         self.failures.store(calls, Ordering::SeqCst);
+    }
+
+    /// Every exchange with an outcome other than a release of this task fails for good.
+    pub(crate) fn poison(&self, task: TaskId) {
+        *self.poison.lock().unwrap() = Some(task);
     }
 
     /// Answers of submits are held back from now on.
@@ -189,6 +196,13 @@ impl Leases for Watched {
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
         self.exchanges.fetch_add(1, Ordering::SeqCst);
         self.fail()?;
+        let poison = *self.poison.lock().unwrap();
+        let bad =
+            |finish: &Finish| Some(finish.task) == poison && finish.outcome != Outcome::Release;
+        if exchange.finishes.iter().any(bad) {
+            let id = poison.unwrap().to_string();
+            return Err(Error::Corrupt { table: "task", column: "told to", id });
+        }
         self.store.exchange(exchange).await
     }
 }

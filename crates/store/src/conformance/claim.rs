@@ -1,11 +1,13 @@
 //! Granting due tasks.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use duly_core::limits::STORE_BATCH;
+use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::name::QueueName;
 use duly_core::ports::store::{Claim, Error, Exchange};
+use duly_core::task::NewTask;
 
 use super::Harness;
 use super::harness::{ids, success};
@@ -113,6 +115,24 @@ pub async fn a_claim_takes_no_more_than_it_asked_for(harness: Harness) {
     assert_eq!(ids(&harness.claim(session, 100).await), order[6..]);
 }
 
+pub async fn a_claim_of_large_payloads_is_bounded(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let payload: Arc<str> = format!("\"{}\"", "x".repeat(1_000_000)).into();
+    let mut expected = Vec::new();
+    for _ in 0..9 {
+        let task = NewTask { payload: Arc::clone(&payload), ..harness.task("email") };
+        expected.push(harness.submit_one(task).await);
+    }
+    let mut claimed = Vec::new();
+    while claimed.len() < expected.len() {
+        let leases = harness.claim(session, 100).await;
+        let bytes: usize = leases.iter().map(|lease| lease.payload.len()).sum();
+        assert!(!leases.is_empty() && bytes <= STORE_BATCH_BYTES, "{bytes} bytes");
+        claimed.extend(ids(&leases));
+    }
+    assert_eq!(claimed, expected);
+}
+
 pub async fn two_claimers_never_share_a_task(harness: Harness) {
     let (one, two) = (harness.session(&["email"]).await, harness.session(&["email"]).await);
     let tasks: Vec<_> = (0..10).map(|_| harness.task("email")).collect();
@@ -129,12 +149,8 @@ pub async fn two_claimers_never_share_a_task(harness: Harness) {
 pub async fn a_repeated_claim_returns_the_same_leases(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let large = format!("\"{}\"", "x".repeat(3000)).into();
-    let tasks: Vec<_> = (0..4)
-        .map(|_| duly_core::task::NewTask {
-            payload: std::sync::Arc::clone(&large),
-            ..harness.task("email")
-        })
-        .collect();
+    let tasks: Vec<_> =
+        (0..4).map(|_| NewTask { payload: Arc::clone(&large), ..harness.task("email") }).collect();
     harness.submit(&tasks).await;
     let claim = harness.next_claim(session, 3);
     let first = harness.ask(claim).await.leases;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::limits::{IDEMPOTENCY_KEY_TTL, LANES, LOSSES};
+use duly_core::limits::{IDEMPOTENCY_KEY_TTL, LANES, LOSSES, STORE_BATCH_BYTES};
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{
     Claim, Exchange, Exchanged, ListTasks, OpenSession, Submit, Submitted,
@@ -219,9 +219,13 @@ impl Model {
             due.map(|task| (claim_order(task.run_at, task.priority), task.id)).collect();
         order.sort_unstable();
         order.truncate(claim.max);
-        let mut leases = Vec::new();
+        let (mut leases, mut bytes) = (Vec::new(), 0);
         for (_, id) in order {
             let task = self.tasks.get_mut(&id).expect("it waits");
+            bytes += task.payload.len();
+            if bytes > STORE_BATCH_BYTES && !leases.is_empty() {
+                break;
+            }
             grant(task, claim.session, now);
             leases.push(lease(task));
         }

@@ -23,6 +23,8 @@ const CALL_HELPER: usize = 4096;
 const WAIT_FOR_IT: usize = 4 * CALL_HELPER;
 /// Idle time after which the log is cut.
 pub(super) const IDLE: Duration = Duration::from_secs(2);
+/// The longest pause between two tries to cut it.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Checkpointer {
     pages: Arc<AtomicUsize>,
@@ -75,7 +77,7 @@ impl Checkpointer {
         if self.pages() == 0 {
             return true;
         }
-        match checkpoint(connection, "TRUNCATE") {
+        match cut(connection) {
             // A reader still uses the log; it is tried again.
             Ok(true) => false,
             Ok(false) => {
@@ -109,6 +111,14 @@ fn help(path: &std::path::Path, calls: &mpsc::Receiver<()>) {
             report(checkpoint(open, "PASSIVE"));
         }
     }
+}
+
+/// Cuts the log, without waiting for whoever is in the way: writes would wait with us.
+fn cut(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let outcome = checkpoint(connection, "TRUNCATE");
+    connection.busy_timeout(open::BUSY)?;
+    outcome
 }
 
 /// Whether somebody was in the way.

@@ -30,7 +30,7 @@ impl Index {
         self.lanes = Lanes::load(connection)?;
         self.heads = Heads::load(connection)?;
         self.grants = Grants::load(connection)?;
-        self.sessions.forget_claims();
+        self.sessions.recall_claims(&self.grants);
         self.sessions.match_lanes(&self.lanes);
         Ok(())
     }

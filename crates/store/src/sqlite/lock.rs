@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why the lock could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -41,19 +42,27 @@ impl ProcessLock {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true);
         let mut file = options.open(&path).map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let pid = read_pid(&mut file);
-                return Err(Error::Held { path: database.to_owned(), pid });
-            }
-            Err(TryLockError::Error(source)) => return Err(io(source)),
+        if !lock_soon(&file).map_err(io)? {
+            let pid = read_pid(&mut file);
+            return Err(Error::Held { path: database.to_owned(), pid });
         }
         file.set_len(0).map_err(io)?;
         file.rewind().map_err(io)?;
         writeln!(file, "{}", std::process::id()).map_err(io)?;
         Ok(Self { _file: file })
     }
+}
+
+/// Tries for a moment: who only looks at the lock, as [`holder`] does, takes it for an instant.
+fn lock_soon(file: &File) -> std::io::Result<bool> {
+    for _ in 0..10 {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => std::thread::park_timeout(Duration::from_millis(10)),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
 }
 
 fn path_of(database: &Path) -> PathBuf {

@@ -1,6 +1,7 @@
 //! Opening the file: connections with their settings.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -48,6 +49,9 @@ impl From<lock::Error> for OpenError {
     }
 }
 
+/// How long a statement waits for another program's lock.
+pub(super) const BUSY: Duration = Duration::from_secs(5);
+
 /// Makes the directory of the file, if needed.
 pub(super) fn make_directory(database: &Path) -> Result<(), OpenError> {
     let Some(directory) = database.parent().filter(|path| !path.as_os_str().is_empty()) else {
@@ -73,6 +77,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
 }
 
 fn configure_writer(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "journal_mode", "wal")?;
     // FULL: a commit is on disk before it is answered, also when the power fails.
@@ -92,7 +97,7 @@ pub(super) fn side(path: &Path, purpose: Side) -> rusqlite::Result<Connection> {
         Side::Checkpoint => OpenFlags::SQLITE_OPEN_READ_WRITE,
     };
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY)?;
     match purpose {
         Side::Read => {
             connection.pragma_update(None, "query_only", true)?;

@@ -22,12 +22,12 @@ const CONNECTIONS: usize = 3;
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()), permits: Semaphore::new(CONNECTIONS) }
+        Self { path, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(CONNECTIONS)) }
     }
 
     /// Runs a query on a thread that may block.
@@ -35,10 +35,18 @@ impl Readers {
         self: &Arc<Self>,
         query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> store::Result<T> {
-        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.expect("the semaphore is never closed");
         let readers = Arc::clone(self);
-        let answer = tokio::task::spawn_blocking(move || readers.run(query));
-        Ok(answer.await.expect("a query does not panic")?)
+        let answer = tokio::task::spawn_blocking(move || {
+            // Held by the query itself: its caller may go away while it runs.
+            let _permit = permit;
+            readers.run(query)
+        });
+        match answer.await {
+            Ok(answer) => Ok(answer?),
+            Err(panic) => Err(store::Error::Backend { name: "sqlite", source: Box::new(panic) }),
+        }
     }
 
     fn run<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
@@ -71,13 +79,19 @@ pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<Vec<Task
     let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
     let mut statement = connection.prepare_cached(&format!(
         "/* task.list */ SELECT {columns} FROM {tables}
-         WHERE lane.tenant = ?1 AND (?2 IS NULL OR task.id < ?2) ORDER BY task.id DESC LIMIT ?3"
+         WHERE lane.tenant = ? AND task.id < ? ORDER BY task.id DESC LIMIT ?"
     ))?;
-    let before = page.before.as_ref().map(TaskId::as_bytes);
+    // No id lies above all ones. A condition that allows for no bound would scan from the newest.
+    let before = page.before.as_ref().map_or(&[0xff; 16], TaskId::as_bytes);
     let mut rows = statement.query(params![page.tenant.as_str(), before, page.limit])?;
     let mut tasks = Vec::new();
     while let Some(row) = rows.next().map_err(Fault::from)? {
-        tasks.push(row::task(row)?);
+        match row::task(row) {
+            Ok(task) => tasks.push(task),
+            // One damaged row must not hide the others.
+            Err(fault) if fault.is_bad_row() => tracing::error!(%fault, "a task cannot be shown"),
+            Err(fault) => return Err(fault),
+        }
     }
     Ok(tasks)
 }

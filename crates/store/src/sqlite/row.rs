@@ -12,7 +12,7 @@ use duly_core::state::Status;
 use duly_core::task::{Failure, Priority, Task};
 use duly_core::time::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::error::{Fault, Result};
 use super::index::lanes::lane_from;
@@ -36,7 +36,7 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
     let id: [u8; 16] = row.get(0)?;
     let lane_id = row.get(4)?;
     let damaged = |column| corrupt(column, &id);
-    let instant = |millis: i64| Timestamp::from_millis(millis);
+    let instant = |millis: i64| Timestamp::clamped(millis);
     let labels = match row.get_ref(16)?.as_str_or_null().unwrap_or(None) {
         None => BTreeMap::new(),
         Some(text) => serde_json::from_str(text).map_err(|_| damaged("labels"))?,
@@ -89,7 +89,7 @@ pub(super) fn lease(
         lane: lane.clone(),
         timeout: decode_duration(row.get(4)?),
         granted_at,
-        run_at: Timestamp::from_millis(row.get(6)?),
+        run_at: Timestamp::clamped(row.get(6)?),
         payload: payload.unwrap_or_default().into(),
     })
 }
@@ -100,10 +100,9 @@ pub(super) fn with_payload(connection: &Connection, mut lease: Lease) -> Result<
     if lease.payload.is_empty() {
         let mut statement =
             connection.prepare_cached("/* payload */ SELECT body FROM payload WHERE task = ?")?;
-        let body: String = statement
-            .query_row([lease.task.as_bytes()], |row| row.get(0))
-            .map_err(|_| corrupt("payload", lease.task.as_bytes()))?;
-        lease.payload = body.into();
+        let body: Option<String> =
+            statement.query_row([lease.task.as_bytes()], |row| row.get(0)).optional()?;
+        lease.payload = body.ok_or_else(|| corrupt("payload", lease.task.as_bytes()))?.into();
     }
     Ok(lease)
 }

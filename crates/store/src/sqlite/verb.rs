@@ -36,7 +36,7 @@ impl Scope<'_> {
             )?
             .execute(rusqlite::params![range.lane, range.rank, run_at, task])?;
         self.index.heads.add(range, run_at);
-        let due = Timestamp::from_millis(run_at);
+        let due = Timestamp::clamped(run_at);
         *self.hint = Some(self.hint.map_or(due, |known| known.min(due)));
         Ok(())
     }

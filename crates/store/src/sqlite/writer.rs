@@ -2,6 +2,7 @@
 //! syncs once and answers all; the sync in progress is the batching window, so a lone caller
 //! never waits for a timer.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
@@ -37,21 +38,24 @@ pub(super) struct Writer {
 impl Writer {
     /// Works until every sender is gone.
     pub(super) fn run(mut self, inbox: &Receiver<Box<dyn Job>>) {
-        let mut settled = false;
+        let mut tidy_in = Some(checkpoint::IDLE);
         loop {
-            let first = if settled {
-                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                inbox.recv_timeout(checkpoint::IDLE)
+            let first = match tidy_in {
+                Some(pause) => inbox.recv_timeout(pause),
+                None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match first {
                 Ok(job) => {
                     let group = collect(job, inbox);
                     self.work(group);
-                    settled = false;
+                    tidy_in = Some(checkpoint::IDLE);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    settled = self.checkpointer.when_idle(&self.connection);
+                    let tidy = self.checkpointer.when_idle(&self.connection);
+                    // While a reader is in the way it is tried less and less often.
+                    tidy_in = tidy_in
+                        .filter(|_| !tidy)
+                        .map(|pause| (pause * 2).min(checkpoint::PATIENCE));
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -71,10 +75,14 @@ impl Writer {
     }
 
     fn transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<()> {
-        let outcome = self.try_transact(group);
+        let before = self.connection.total_changes();
+        let outcome = self.transact_or_panic(group);
         match &outcome {
             Ok(hint) => {
-                *self.health.lock() = None;
+                // A transaction that wrote nothing says nothing about the disk.
+                if self.connection.total_changes() > before {
+                    *self.health.lock() = None;
+                }
                 if let Some(due) = hint {
                     self.hints.send(*due);
                 }
@@ -88,6 +96,16 @@ impl Writer {
             }
         }
         outcome.map(|_| ())
+    }
+
+    /// A bug in one verb must not end the thread that everybody needs.
+    fn transact_or_panic(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Timestamp>> {
+        let attempt = AssertUnwindSafe(|| self.try_transact(group));
+        catch_unwind(attempt).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref().map(|text: &&str| (*text).to_owned()));
+            Err(Fault::Panic(text.unwrap_or_default()))
+        })
     }
 
     fn try_transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Timestamp>> {

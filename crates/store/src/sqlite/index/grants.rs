@@ -113,6 +113,11 @@ impl Grants {
         leases.granted.iter().filter(alive).copied().collect()
     }
 
+    /// Whether a batch has a live lease.
+    pub(super) fn holds(&self, batch: Batch) -> bool {
+        self.batches.get(&batch).is_some_and(|leases| leases.live > 0)
+    }
+
     /// The batch that a task is leased in.
     pub(in crate::sqlite) fn batch_of(&self, task: TaskId) -> Option<Batch> {
         self.by_task.get(&task).copied()

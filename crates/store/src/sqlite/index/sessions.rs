@@ -6,6 +6,7 @@ use duly_core::id::SessionId;
 use duly_core::name::{Lane, QueueName, TypeName};
 use duly_core::ports::store::OpenSession;
 
+use super::grants::{Batch, Grants};
 use super::lanes::{LaneId, Lanes};
 
 #[derive(Debug)]
@@ -84,10 +85,10 @@ impl Sessions {
         }
     }
 
-    /// After a rollback the newest claim may not have happened: it may be granted anew.
-    pub(super) fn forget_claims(&mut self) {
-        for session in self.open.values_mut() {
-            session.granted = false;
+    /// After a rollback the newest claim may not have happened: it may then be granted anew.
+    pub(super) fn recall_claims(&mut self, grants: &Grants) {
+        for (id, session) in &mut self.open {
+            session.granted = grants.holds(Batch { session: *id, sequence: session.sequence });
         }
     }
 }

@@ -5,9 +5,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use duly_core::id::TaskId;
 use duly_core::lease::Lease;
+use duly_core::limits::STORE_BATCH_BYTES;
 use duly_core::ports::store::Claim;
 use duly_core::state::{Event, Status, transition};
-use duly_core::task::{Priority, claim_order};
+use duly_core::task::{Failure, Priority, claim_order};
 use duly_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
 
@@ -23,8 +24,8 @@ pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> 
     if !session.admits(claim.sequence) {
         return repeat(scope, batch);
     }
-    let picks = pick(scope, claim)?;
-    let leases = grant(scope, claim, &picks)?;
+    let leases = pick(scope, claim)?;
+    grant(scope, claim, &leases)?;
     let session = scope.index.sessions.get_mut(claim.session).expect("looked up above");
     session.note(claim.sequence, !leases.is_empty());
     if !leases.is_empty() {
@@ -58,12 +59,10 @@ struct Stream {
 type Place = Reverse<(i64, Option<TaskId>, usize)>;
 
 impl Stream {
-    fn new(range: Range, piece: usize) -> Result<Self> {
-        let Some(priority) = Priority::from_rank(range.rank) else {
-            let id = range.lane.to_string();
-            return Err(Fault::Corrupt { table: "due", column: "rank", id });
-        };
-        Ok(Self { range, priority, rows: VecDeque::new(), last: None, piece, ended: false })
+    /// Nothing for a rank that no priority has: only a damaged file holds such rows.
+    fn new(range: Range, piece: usize) -> Option<Self> {
+        let priority = Priority::from_rank(range.rank)?;
+        Some(Self { range, priority, rows: VecDeque::new(), last: None, piece, ended: false })
     }
 
     /// The place of the next row, if there is one.
@@ -71,13 +70,12 @@ impl Stream {
         if self.rows.is_empty() && !self.ended {
             self.read(scope)?;
         }
-        let order = |pick: &Pick| claim_order(Timestamp::from_millis(pick.run_at), self.priority);
+        let order = |pick: &Pick| claim_order(Timestamp::clamped(pick.run_at), self.priority);
         Ok(self.rows.front().map(|pick| Reverse((order(pick), Some(pick.task), number))))
     }
 
-    fn take(&mut self) -> Option<Pick> {
+    fn take(&mut self) {
         self.last = self.rows.pop_front();
-        self.last
     }
 
     fn read(&mut self, scope: &Scope<'_>) -> Result<()> {
@@ -101,33 +99,79 @@ impl Stream {
     }
 }
 
-/// Merges the session's due ranges and takes the first `max` tasks out of the due table.
-fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Pick>> {
-    let session = scope.index.sessions.get(claim.session).expect("looked up by the caller");
-    let due = scope.index.heads.due(scope.now.millis());
-    let due: Vec<_> = due.filter(|(_, range)| session.serves(range.lane)).collect();
-    let piece = claim.max.div_ceil(due.len().max(1)) + 8;
-    let mut streams = Vec::with_capacity(due.len());
-    let mut heap: BinaryHeap<Place> = BinaryHeap::with_capacity(due.len());
-    for (run_at, range) in due {
-        let stream = Stream::new(range, piece.min(claim.max))?;
-        let order = claim_order(Timestamp::from_millis(run_at), stream.priority);
-        heap.push(Reverse((order, None, streams.len())));
-        streams.push(stream);
-    }
-    let mut picks = Vec::new();
-    while picks.len() < claim.max {
-        let Some(Reverse((_, task, number))) = heap.pop() else { break };
+/// Merges the session's due ranges and takes the first `max` tasks out of the due table, fewer
+/// if their payloads are large.
+fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
+    let (mut streams, mut heap) = streams(scope, claim);
+    let (mut leases, mut bytes) = (Vec::new(), 0);
+    while leases.len() < claim.max {
+        let Some(Reverse((_, known, number))) = heap.pop() else { break };
         let stream = &mut streams[number];
-        if task.is_some() {
-            picks.extend(stream.take());
+        if let (Some(_), Some(pick)) = (known, stream.rows.front().copied()) {
+            match read(scope, pick) {
+                Ok(Some(lease)) => {
+                    bytes += lease.payload.len();
+                    if bytes > STORE_BATCH_BYTES && !leases.is_empty() {
+                        break;
+                    }
+                    leases.push(lease);
+                }
+                // A due row whose task does not wait just disappears.
+                Ok(None) => {}
+                Err(fault) if fault.is_bad_row() => spoil(scope, pick, &fault)?,
+                Err(fault) => return Err(fault),
+            }
+            stream.take();
         }
         heap.extend(stream.place(scope, number)?);
     }
     for last in streams.into_iter().filter_map(|stream| stream.last) {
         take_out(scope, last)?;
     }
-    Ok(picks)
+    Ok(leases)
+}
+
+/// The session's due ranges, none of them read yet, in the order of their first rows.
+fn streams(scope: &Scope<'_>, claim: &Claim) -> (Vec<Stream>, BinaryHeap<Place>) {
+    let session = scope.index.sessions.get(claim.session).expect("looked up by the caller");
+    let due = scope.index.heads.due(scope.now.millis());
+    let due: Vec<_> = due.filter(|(_, range)| session.serves(range.lane)).collect();
+    let piece = claim.max.div_ceil(due.len().max(1)) + 8;
+    let mut streams = Vec::with_capacity(due.len());
+    let mut heap = BinaryHeap::with_capacity(due.len());
+    for (run_at, range) in due {
+        let Some(stream) = Stream::new(range, piece.min(claim.max)) else { continue };
+        let order = claim_order(Timestamp::clamped(run_at), stream.priority);
+        heap.push(Reverse((order, None, streams.len())));
+        streams.push(stream);
+    }
+    (streams, heap)
+}
+
+/// The lease that a pick would be, if its task waits.
+fn read(scope: &Scope<'_>, pick: Pick) -> Result<Option<Lease>> {
+    let mut statement = scope.connection.prepare_cached(
+        "/* claim.read_task */ SELECT epoch + 1, run, charged, retries, timeout_ms, payload, run_at
+         FROM task WHERE id = ? AND lane = ? AND status = 1",
+    )?;
+    let lane = scope.index.lanes.get(pick.range.lane)?;
+    let key = params![pick.task.as_bytes(), pick.range.lane];
+    let lease = |found: &Row<'_>| row::lease(found, pick.task, lane, scope.now);
+    let lease = statement.query_row(key, lease).optional()?;
+    lease.map(|lease| row::with_payload(scope.connection, lease)).transpose()
+}
+
+/// A task that cannot be read is failed by itself: it must not stop those behind it.
+fn spoil(scope: &Scope<'_>, pick: Pick, fault: &Fault) -> Result<()> {
+    tracing::error!(task.id = %pick.task, %fault, "a stored task is damaged and was failed");
+    let status = transition(Status::Pending, Event::Spoil).expect("a waiting task can spoil");
+    let error = row::encode_failure(&Failure::new("CORRUPT", fault.to_string()));
+    scope.connection.execute(
+        "/* claim.spoil */ UPDATE task SET status = ?, finished_at = ?, error = ?
+         WHERE id = ? AND status = 1",
+        params![row::encode_status(status), scope.now.millis(), error, pick.task.as_bytes()],
+    )?;
+    Ok(())
 }
 
 /// Removes a range's rows up to and including `last`: picks of one range are always its first
@@ -144,36 +188,27 @@ fn take_out(scope: &mut Scope<'_>, last: Pick) -> Result<()> {
     scope.index.heads.refresh(scope.connection, last.range)
 }
 
-/// PENDING → RUNNING under the next epoch. A due row whose task does not wait just disappears.
+/// PENDING → RUNNING under the next epoch.
 ///
-/// Read and write are two statements: one with RETURNING opens a temporary table for its rows
-/// each time, which costs more than the second look-up on a page that is at hand.
-fn grant(scope: &Scope<'_>, claim: &Claim, picks: &[Pick]) -> Result<Vec<Lease>> {
+/// Reading and writing are two statements: one with RETURNING would open a temporary table for
+/// its rows each time, which costs more than the second look at a page that is at hand.
+fn grant(scope: &Scope<'_>, claim: &Claim, leases: &[Lease]) -> Result<()> {
     let status = transition(Status::Pending, Event::Grant).expect("a waiting task can be granted");
-    let mut read = scope.connection.prepare_cached(
-        "/* claim.read_task */ SELECT epoch + 1, run, charged, retries, timeout_ms, payload, run_at
-         FROM task WHERE id = ? AND lane = ? AND status = 1",
-    )?;
     let mut write = scope.connection.prepare_cached(
         "/* claim.grant */ UPDATE task SET status = ?3, session = ?4, epoch = ?2, granted_at = ?5
          WHERE id = ?1 AND epoch = ?2 - 1 AND status = 1",
     )?;
-    let mut leases = Vec::with_capacity(picks.len());
-    for pick in picks {
-        let lane = scope.index.lanes.get(pick.range.lane)?;
-        let key = params![pick.task.as_bytes(), pick.range.lane];
-        let lease = |found: &Row<'_>| row::lease(found, pick.task, lane, scope.now);
-        let Some(lease) = read.query_row(key, lease).optional()? else { continue };
-        write.execute(params![
-            pick.task.as_bytes(),
+    for lease in leases {
+        let granted = write.execute(params![
+            lease.task.as_bytes(),
             lease.epoch,
             row::encode_status(status),
             claim.session.as_bytes(),
             scope.now.millis(),
         ])?;
-        leases.push(row::with_payload(scope.connection, lease)?);
+        assert_eq!(granted, 1, "a task read in this transaction still waits");
     }
-    Ok(leases)
+    Ok(())
 }
 
 /// What an earlier claim with this sequence was granted and still holds.
@@ -188,7 +223,7 @@ fn repeat(scope: &Scope<'_>, batch: Batch) -> Result<Vec<Lease>> {
         let key = params![granted.task.as_bytes(), granted.epoch, batch.session.as_bytes()];
         let held = |row: &Row<'_>| Ok((row.get(7)?, row.get(8)?));
         let Some((at, lane)) = statement.query_row(key, held).optional()? else { continue };
-        let (at, lane) = (Timestamp::from_millis(at), scope.index.lanes.get(lane)?);
+        let (at, lane) = (Timestamp::clamped(at), scope.index.lanes.get(lane)?);
         let lease = statement.query_row(key, |found| row::lease(found, granted.task, lane, at))?;
         leases.push(row::with_payload(scope.connection, lease)?);
     }

@@ -17,6 +17,6 @@ impl Verb for Exchange {
         };
         let session = scope.index.sessions.get(self.session);
         let next = session.and_then(|session| scope.index.heads.next(|lane| session.serves(lane)));
-        Ok(Exchanged { finished, leases, next_due: next.map(Timestamp::from_millis) })
+        Ok(Exchanged { finished, leases, next_due: next.map(Timestamp::clamped) })
     }
 }

@@ -162,7 +162,7 @@ fn repeated(scope: &Scope<'_>, task: &NewTask, offer: Option<&Claim>) -> Result<
         [task.id.as_bytes()],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let granted_at = duly_core::time::Timestamp::from_millis(granted_at);
+    let granted_at = duly_core::time::Timestamp::clamped(granted_at);
     Ok(Submitted::HandedOff { epoch, granted_at })
 }
 
