@@ -10,7 +10,7 @@ use duly_core::ports::store::Claim;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Failure, Priority, claim_order};
 use duly_core::time::Timestamp;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, OptionalExtension as _, Row, params};
 
 use super::Scope;
 use crate::sqlite::error::{Fault, Result};
@@ -103,12 +103,13 @@ impl Stream {
 /// if their payloads are large.
 fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
     let (mut streams, mut heap) = streams(scope, claim);
+    let mut tasks = scope.connection.prepare_cached(READ_TASK)?;
     let (mut leases, mut bytes) = (Vec::new(), 0);
     while leases.len() < claim.max {
         let Some(Reverse((_, known, number))) = heap.pop() else { break };
         let stream = &mut streams[number];
         if let (Some(_), Some(pick)) = (known, stream.rows.front().copied()) {
-            match read(scope, pick) {
+            match read(scope, &mut tasks, pick) {
                 Ok(Some(lease)) => {
                     bytes += lease.payload.len();
                     if bytes > STORE_BATCH_BYTES && !leases.is_empty() {
@@ -148,12 +149,16 @@ fn streams(scope: &Scope<'_>, claim: &Claim) -> (Vec<Stream>, BinaryHeap<Place>)
     (streams, heap)
 }
 
+const READ_TASK: &str = "/* claim.read_task */ SELECT epoch + 1, run, charged, retries, timeout_ms,
+        payload, run_at
+    FROM task WHERE id = ? AND lane = ? AND status = 1";
+
 /// The lease that a pick would be, if its task waits.
-fn read(scope: &Scope<'_>, pick: Pick) -> Result<Option<Lease>> {
-    let mut statement = scope.connection.prepare_cached(
-        "/* claim.read_task */ SELECT epoch + 1, run, charged, retries, timeout_ms, payload, run_at
-         FROM task WHERE id = ? AND lane = ? AND status = 1",
-    )?;
+fn read(
+    scope: &Scope<'_>,
+    statement: &mut CachedStatement<'_>,
+    pick: Pick,
+) -> Result<Option<Lease>> {
     let lane = scope.index.lanes.get(pick.range.lane)?;
     let key = params![pick.task.as_bytes(), pick.range.lane];
     let lease = |found: &Row<'_>| row::lease(found, pick.task, lane, scope.now);
