@@ -51,6 +51,7 @@ codes! {
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
+    StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
     BodyTooLarge "BODY_TOO_LARGE" PAYLOAD_TOO_LARGE "The body is too large";
@@ -253,6 +254,7 @@ impl From<submit::Refused> for ApiError {
             }
             submit::Refused::KeyReused => Self::new(Code::IdempotencyKeyReused, detail),
             submit::Refused::LaneLimit => Self::new(Code::LaneLimit, detail),
+            submit::Refused::NotStored { .. } => Self::new(Code::StoreUnavailable, detail),
         }
     }
 }

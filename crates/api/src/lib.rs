@@ -12,6 +12,7 @@ mod edge;
 mod error;
 mod guard;
 mod openapi;
+mod order_fields;
 mod query;
 mod request_id;
 mod router;

@@ -27,7 +27,7 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Headers of a request.
 const HEADERS: usize = 100;
 /// Requests at once on one HTTP/2 connection.
-const STREAMS: u32 = 256;
+const STREAMS: u32 = 32;
 /// How often a silent HTTP/2 peer is asked whether it is there, and how long it may take.
 const PING: Duration = Duration::from_secs(20);
 /// The pause after an accept that failed for want of something that others must give back.
@@ -155,7 +155,7 @@ impl Connection {
         let service =
             service_fn(|request| answer(self.router.clone(), Request::begin(&activity), request));
         let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
-        let mut is_closing = false;
+        let (mut is_closing, mut was_idle) = (false, false);
         let mut check = pin!(tokio::time::sleep(self.header_timeout));
         loop {
             tokio::select! {
@@ -170,7 +170,9 @@ impl Connection {
                     // The protocol's own time-out starts only once the protocol is known, so
                     // a peer that says nothing, or half a preface, is ended here.
                     Seen::Nothing => return,
-                    Seen::Idle => is_closing = true,
+                    // Told to close and still here: a peer that does not read its answer.
+                    Seen::Idle if was_idle => return,
+                    Seen::Idle => (is_closing, was_idle) = (true, true),
                     Seen::Busy => {}
                 },
             }
@@ -178,7 +180,8 @@ impl Connection {
                 connection.as_mut().graceful_shutdown();
             }
             if check.is_elapsed() {
-                check.as_mut().reset(Instant::now() + self.idle_timeout);
+                let pause = if was_idle { self.header_timeout } else { self.idle_timeout };
+                check.as_mut().reset(Instant::now() + pause);
             }
         }
     }

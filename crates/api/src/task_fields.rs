@@ -15,6 +15,7 @@ use crate::error::{ApiError, Code};
 mod back_off;
 mod slots;
 
+pub(crate) use slots::shorten;
 use slots::{Field, Slots};
 
 /// How many errors of one task are listed; the rest is counted.
@@ -86,7 +87,15 @@ fn number(slots: &mut Slots<'_>, field: Field) -> Option<f64> {
     read_number(value, field.pointer()).map_err(|error| slots.refuse(error)).ok()
 }
 
-fn read_string(value: &RawValue, pointer: String) -> Result<String, FieldError> {
+/// The pairs of a value that must be an object.
+pub(crate) fn object(value: &RawValue) -> Result<Vec<(String, &RawValue)>, ApiError> {
+    if !value.get().starts_with('{') {
+        return Err(ApiError::fields(vec![wrong_type(String::new(), "an object")], 0));
+    }
+    slots::pairs(value).map_err(|_| ApiError::fields(vec![bad_unicode(String::new())], 0))
+}
+
+pub(crate) fn read_string(value: &RawValue, pointer: String) -> Result<String, FieldError> {
     if !value.get().starts_with('"') {
         return Err(wrong_type(pointer, "a string"));
     }

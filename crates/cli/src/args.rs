@@ -64,13 +64,25 @@ pub(crate) enum TaskCommand {
     Get(GetArgs),
     /// List tasks, newest due time first
     List(ListArgs),
+    /// End a task that waits or runs
+    Cancel(CancelArgs),
+    /// Run a task again that has ended
+    Replay(ReplayArgs),
+    /// Start the next attempt of a task now
+    Retry(RetryArgs),
 }
 
 /// Which server, and how to print.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
     /// The server's address
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", env = "DULY_SERVER")]
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080",
+        env = "DULY_SERVER",
+        hide_env_values = true
+    )]
     pub(crate) server: String,
     /// The token to send
     #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
@@ -153,6 +165,39 @@ pub(crate) struct ListArgs {
     /// Go on where an earlier list ended
     #[arg(long)]
     pub(crate) cursor: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CancelArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
+    /// Why, for people
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
+    /// JSON for the handler instead of what it had; @FILE reads a file, - standard input
+    #[arg(short, long, value_name = "JSON")]
+    pub(crate) data: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RetryArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use duly_client::Error as ClientError;
 
+use crate::output;
+
 /// How a command that did not fail can still end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -18,7 +20,6 @@ pub(crate) enum Ending {
 }
 
 /// Prints an error, if there is one, and turns the outcome into an exit code.
-#[expect(clippy::print_stderr, reason = "errors are for the person at the terminal")]
 pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
     let code = match outcome {
         Ok(Ending::Ok) => 0,
@@ -26,7 +27,7 @@ pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
         Ok(Ending::TaskFailed) => 6,
         Ok(Ending::WaitedTooLong) => 7,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::say(&format!("error: {error:#}"));
             error.downcast_ref().map_or(1, code_of)
         }
     };

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod exit;
+mod files;
 mod output;
 mod signals;
 mod telemetry;

@@ -21,10 +21,16 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     data(&serde_json::to_string_pretty(value)?)
 }
 
-/// Says something to the person at the terminal.
-#[expect(clippy::print_stderr, reason = "talk goes to standard error, apart from data")]
+/// Says something to the person at the terminal. Nobody may be listening, which is no fault.
 pub(crate) fn say(text: &str) {
-    eprintln!("{text}");
+    writeln!(std::io::stderr().lock(), "{}", harmless(text)).ok();
+}
+
+/// Text from outside without the characters that would steer the terminal.
+fn harmless(text: &str) -> String {
+    let replace =
+        |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().map(replace).collect()
 }
 
 /// "1 attempt", "2 attempts".
@@ -97,7 +103,7 @@ pub(crate) fn task(task: &TaskView) -> String {
 
 /// Tables without the blanks at the ends of their lines.
 pub(crate) fn trimmed(table: &Table) -> String {
-    table.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
+    table.lines().map(|line| harmless(line.trim())).collect::<Vec<_>>().join("\n")
 }
 
 fn first_line(text: &str) -> String {

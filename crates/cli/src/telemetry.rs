@@ -1,5 +1,7 @@
 //! Logs, on standard error.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -13,5 +15,11 @@ pub(crate) fn start(args: &Args) {
         _ => LevelFilter::DEBUG,
     };
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        // A log that nobody reads any more must not end the program.
+        .log_internal_errors(false)
+        .with_writer(std::io::stderr)
+        .init();
 }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::args::DevArgs;
+use crate::files;
 
 /// The database in a data directory.
 pub(crate) const DATABASE: &str = "duly.db";
@@ -93,6 +94,7 @@ impl Node {
         let config = duly_api::Config {
             allowed_hosts: HostPolicy::local(address),
             instance,
+            connections: files::connections(),
             ..duly_api::Config::default()
         };
         let router = duly_api::router(self.engine.clone(), config.clone());

@@ -10,7 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::wire::{BatchAnswer, Problem, Readiness, SubmitRequest, TaskPage, TaskView, Version};
+use crate::wire::{
+    BatchAnswer, CancelRequest, Problem, Readiness, ReplayRequest, SubmitRequest, TaskPage,
+    TaskView, Version,
+};
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -79,6 +82,24 @@ impl Client {
             url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
         }
         self.call(Method::GET, url, None, wait.unwrap_or_default()).await
+    }
+
+    /// Ends a task that waits or runs.
+    pub async fn cancel_task(&self, id: TaskId, order: &CancelRequest) -> Result<TaskView, Error> {
+        let url = self.url(&["v1", "tasks", &id.to_string(), "cancel"]);
+        self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
+    }
+
+    /// Opens the next run of a task that has ended.
+    pub async fn replay_task(&self, id: TaskId, order: &ReplayRequest) -> Result<TaskView, Error> {
+        let url = self.url(&["v1", "tasks", &id.to_string(), "replay"]);
+        self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
+    }
+
+    /// Ends the back-off of a task that waits for its next attempt.
+    pub async fn retry_task(&self, id: TaskId) -> Result<TaskView, Error> {
+        let url = self.url(&["v1", "tasks", &id.to_string(), "retry"]);
+        self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
     }
 
     /// Reads one page of tasks, newest first due time first.
@@ -162,6 +183,10 @@ impl Client {
 fn parse_base(text: &str) -> Result<Url, Error> {
     let bad = || Error::BadAddress { url: text.to_owned() };
     let url = Url::parse(text).map_err(|_| bad())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        // Not echoed: it would end up in logs and on screens.
+        return Err(Error::BadAddress { url: "an address with a password in it".to_owned() });
+    }
     let plain = url.query().is_none() && url.fragment().is_none();
     let usable = matches!(url.scheme(), "http" | "https") && url.has_host() && plain;
     if usable { Ok(url) } else { Err(bad()) }

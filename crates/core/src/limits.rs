@@ -13,6 +13,8 @@ pub const RESULT_BYTES: usize = 1024 * 1024;
 pub const JSON_DEPTH: usize = 64;
 /// Bytes of an error message kept for an attempt; the rest is cut.
 pub const ERROR_BYTES: usize = 4 * 1024;
+/// Characters of the reason for a cancellation.
+pub const REASON_CHARS: usize = 500;
 /// Labels on one task.
 pub const LABELS: usize = 32;
 /// Characters of a label's key or value.
@@ -66,6 +68,8 @@ pub const LANES: usize = 100_000;
 pub const DEFAULT_PAGE: u32 = 50;
 /// The most tasks on one page of a list.
 pub const PAGE: u32 = 200;
+/// Payloads and results on one page of a list, about: a page of large tasks is shorter.
+pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// The longest a caller may wait for an outcome in one request.
 pub const WAIT: Duration = Duration::from_secs(60);
 /// Handlers that run at once in one worker, at the most.

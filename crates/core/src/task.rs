@@ -169,6 +169,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// How much of a page it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.payload.len() + self.result.as_ref().map_or(0, |result| result.len())
+    }
+
     /// The attempt a reader sees: charged ones and the one that runs.
     pub fn attempt(&self) -> u32 {
         self.charged + u32::from(self.status == Status::Running)

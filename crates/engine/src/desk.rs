@@ -4,7 +4,9 @@
 
 use duly_core::id::SessionId;
 use duly_core::lease::Lease;
+use duly_core::limits::STORE_BATCH;
 use duly_core::ports::store::Claim;
+use duly_core::ports::work_source::TakenBack;
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -29,6 +31,7 @@ pub(crate) struct Desk {
     session: SessionId,
     state: Mutex<State>,
     changed: Notify,
+    lost: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -40,12 +43,14 @@ struct State {
     reserved: bool,
     /// The earliest hint since the dispatcher looked.
     hint: Option<Timestamp>,
+    /// Leases that the worker is to be told are gone.
+    taken_back: Vec<TakenBack>,
     closed: bool,
 }
 
 impl Desk {
     pub(crate) fn new(session: SessionId) -> Self {
-        Self { session, state: Mutex::default(), changed: Notify::new() }
+        Self { session, state: Mutex::default(), changed: Notify::new(), lost: Notify::new() }
     }
 
     /// Places a claim; the session's previous one, if any, is given up. Nothing when closed.
@@ -121,6 +126,28 @@ impl Desk {
     /// Waits until a claim was placed or put back, or a hint came.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// Tells the worker that a lease is gone, should it be one of its own.
+    pub(crate) fn take_back(&self, lease: TakenBack) {
+        let mut state = self.state.lock();
+        // A worker that never asks must not make this grow; it learns it when it finishes.
+        if state.taken_back.len() < STORE_BATCH {
+            state.taken_back.push(lease);
+        }
+        drop(state);
+        self.lost.notify_one();
+    }
+
+    /// Waits for leases that are gone.
+    pub(crate) async fn taken_back(&self) -> Vec<TakenBack> {
+        loop {
+            let leases = std::mem::take(&mut self.state.lock().taken_back);
+            if !leases.is_empty() {
+                return leases;
+            }
+            self.lost.notified().await;
+        }
     }
 
     /// Gives up the claim that waits and refuses new ones.

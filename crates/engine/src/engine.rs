@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::store::{self, ListTasks, OpenSession, Store};
-use duly_core::ports::work_source::WorkSource;
+use duly_core::ports::store::{self, ListTasks, OpenSession, Store, TaskList};
+use duly_core::ports::work_source::{TakenBack, WorkSource};
 use duly_core::task::Task;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc;
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// One page of tasks.
-    pub async fn list(&self, page: ListTasks) -> store::Result<Vec<Task>> {
+    pub async fn list(&self, page: ListTasks) -> store::Result<TaskList> {
         self.inner.store.list(page).await
     }
 
@@ -154,6 +154,13 @@ impl Engine {
 
     pub(crate) async fn closing(&self) {
         self.inner.closing.cancelled().await;
+    }
+
+    /// Tells the workers of this process that a lease is gone.
+    pub(crate) fn take_back(&self, lease: TakenBack) {
+        for desk in self.inner.desks.read().iter() {
+            desk.take_back(lease);
+        }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

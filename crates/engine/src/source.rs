@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::lease::{Finish, Finished, Lease};
-use duly_core::ports::work_source::{Closed, WorkSource};
+use duly_core::ports::work_source::{Closed, TakenBack, WorkSource};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::desk::Desk;
@@ -27,6 +27,10 @@ impl WorkSource for LocalSource {
         let leases = self.desk.place(max).ok_or(Closed)?;
         let mut call = ClaimCall { leases, finishes: &self.finishes };
         (&mut call.leases).await.map_err(|_| Closed)
+    }
+
+    async fn taken_back(&self) -> Vec<TakenBack> {
+        self.desk.taken_back().await
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {

@@ -7,6 +7,7 @@
 
 pub mod claim;
 pub mod concurrency;
+pub mod control;
 pub mod finish;
 pub mod hand_off;
 mod harness;
@@ -81,6 +82,17 @@ macro_rules! conformance {
                 an_unknown_task_does_not_fail_its_batch,
                 a_finish_and_the_next_claim_are_one_call,
             );
+            $crate::conformance_area!($backend, control:
+                a_cancelled_task_that_waited_never_starts,
+                the_holder_of_a_cancelled_task_is_refused,
+                cancelling_twice_is_the_same_as_once,
+                an_ended_task_cannot_be_cancelled,
+                a_replay_opens_the_next_run,
+                a_replay_may_change_the_payload,
+                only_an_ended_task_can_be_replayed,
+                a_retry_ends_the_back_off,
+                orders_are_answered_one_by_one,
+            );
             $crate::conformance_area!($backend, session:
                 ending_it_puts_its_leases_back_uncharged,
                 ending_it_twice_is_the_same_as_once,
@@ -98,6 +110,7 @@ macro_rules! conformance {
             );
             $crate::conformance_area!($backend, query:
                 pages_show_every_task_once_newest_first,
+                a_page_of_large_tasks_is_shorter,
                 the_task_of_another_tenant_is_absent,
                 a_hint_names_the_earliest_due_time,
                 the_store_is_healthy,

@@ -1,6 +1,7 @@
 //! The reference model: the rules of the port in the plainest code that keeps them. It shares
 //! nothing with the other stores, so that a test that compares them means something.
 
+mod control;
 mod model;
 
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
-    Submitted, Tasks,
+    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
+    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
@@ -64,7 +65,7 @@ impl Tasks for MemoryStore {
         Ok(self.model.lock().get(tenant, id))
     }
 
-    async fn list(&self, page: ListTasks) -> Result<Vec<Task>> {
+    async fn list(&self, page: ListTasks) -> Result<TaskList> {
         Ok(self.model.lock().list(&page))
     }
 }
@@ -93,6 +94,27 @@ impl Leases for MemoryStore {
         let (answer, hint) = self.model.lock().exchange(&exchange, self.clock.now());
         self.hint_at(hint);
         Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Control for MemoryStore {
+    async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
+        Ok(self.model.lock().cancel(&order, self.clock.now()))
+    }
+
+    async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {
+        let now = self.clock.now();
+        let answers = self.model.lock().replay(&order, now);
+        self.hint_at(answers.contains(&Controlled::Done).then_some(now));
+        Ok(answers)
+    }
+
+    async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        let now = self.clock.now();
+        let answers = self.model.lock().retry(&order, now);
+        self.hint_at(answers.contains(&Controlled::Done).then_some(now));
+        Ok(answers)
     }
 }
 

@@ -23,8 +23,8 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
-    Submitted, Tasks,
+    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
+    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
@@ -163,7 +163,7 @@ impl Tasks for SqliteStore {
         self.readers.query(move |connection| reader::get(connection, &tenant, id)).await
     }
 
-    async fn list(&self, page: ListTasks) -> Result<Vec<Task>> {
+    async fn list(&self, page: ListTasks) -> Result<TaskList> {
         self.readers.query(move |connection| reader::list(connection, &page)).await
     }
 }
@@ -187,6 +187,21 @@ impl Leases for SqliteStore {
             return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
         }
         self.ask(exchange).await
+    }
+}
+
+#[async_trait]
+impl Control for SqliteStore {
+    async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
+        self.ask(order).await
+    }
+
+    async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {
+        self.ask(order).await
+    }
+
+    async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        self.ask(order).await
     }
 }
 

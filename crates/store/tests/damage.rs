@@ -76,8 +76,8 @@ struct After {
 impl After {
     async fn listed(&self) -> Vec<TaskId> {
         let page = ListTasks { tenant: TenantName::default_tenant(), before: None, limit: 10 };
-        let tasks = self.store.list(page).await.unwrap();
-        tasks.into_iter().map(|task| task.id).collect()
+        let page = self.store.list(page).await.unwrap();
+        page.tasks.into_iter().map(|task| task.id).collect()
     }
 }
 

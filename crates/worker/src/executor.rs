@@ -24,6 +24,7 @@ use self::attempt::{Ended, Floor};
 use self::buffer::Buffer;
 use self::completer::Completer;
 use self::pace::Pace;
+use crate::cancels::Cancels;
 use crate::registry::Registry;
 
 /// How much a worker does at once.
@@ -86,6 +87,7 @@ impl Executor {
             random,
             tracker: TaskTracker::new(),
             abort: CancellationToken::new(),
+            cancels: Cancels::default(),
             ended: sender,
         };
         Self {
@@ -118,6 +120,8 @@ impl Executor {
     async fn work(&mut self, shutdown: &CancellationToken) -> Result<(), Closed> {
         let mut claim: Option<PendingClaim> = None;
         let mut reports = Vec::with_capacity(REPORTS);
+        let source = Arc::clone(&self.source);
+        let mut taken_back = source.taken_back();
         loop {
             self.start_waiting();
             let room = self.room();
@@ -135,6 +139,10 @@ impl Executor {
                     self.buffer.extend(leases?);
                 }
                 _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
+                leases = &mut taken_back => {
+                    self.floor.cancels.add(leases);
+                    taken_back = source.taken_back();
+                }
                 () = self.buffer.impatient() => {
                     self.hand_back_overdue();
                     let room = self.room();

@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::cancels::Cancels;
+
 /// Runs the attempts of one type of task.
 ///
 /// A lease may be granted again after its worker died, so a handler whose effects must happen
@@ -28,12 +30,29 @@ pub trait Handler: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Context {
     lease: Lease,
+    cancels: Cancels,
 }
 
 impl Context {
     /// The attempt made under this lease.
     pub fn new(lease: Lease) -> Self {
-        Self { lease }
+        Self { lease, cancels: Cancels::default() }
+    }
+
+    /// The same, in a worker that hears of cancellations.
+    pub(crate) fn within(lease: Lease, cancels: Cancels) -> Self {
+        Self { lease, cancels }
+    }
+
+    /// Resolves when the task was cancelled. Nothing that the handler returns counts from then
+    /// on; it has a few seconds to wind up.
+    pub async fn cancelled(&self) {
+        self.cancels.of(self.lease.task, self.lease.epoch).await;
+    }
+
+    /// Whether the task was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancels.holds(self.lease.task, self.lease.epoch)
     }
 
     /// The lease itself.

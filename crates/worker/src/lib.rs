@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+mod cancels;
 pub mod executor;
 pub mod handler;
 pub mod handlers;

@@ -1,6 +1,7 @@
 //! `/tasks`, one file per verb.
 
 pub(crate) mod batch;
+pub(crate) mod control;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod submit;
@@ -16,4 +17,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(submit::submit_task, list::list_tasks))
         .routes(routes!(batch::submit_batch))
         .routes(routes!(get::get_task))
+        .routes(routes!(control::cancel_task))
+        .routes(routes!(control::replay_task))
+        .routes(routes!(control::retry_task))
 }

@@ -19,25 +19,28 @@ pub(super) fn read(slots: &mut Slots<'_>) -> Option<BackOffDraft> {
         return None;
     };
     let mut draft = BackOffDraft::default();
-    let mut seen = Vec::new();
+    let mut seen = [false; FIELDS.len()];
     for (name, value) in pairs {
         let pointer =
-            format!("{pointer}{}", FieldError::of(&slots::shorten(&name), "", "").pointer);
-        if seen.contains(&name) {
-            let detail = "is given twice".to_owned();
-            slots.refuse(FieldError { pointer, code: "DUPLICATE_FIELD", detail });
-        } else if value.get() != "null"
-            && let Err(error) = put(&mut draft, &name, value, pointer)
-        {
-            slots.refuse(error);
-        }
-        seen.push(name);
-        if slots.unlisted > 0 {
-            break;
-        }
+            || format!("{pointer}{}", FieldError::of(&slots::shorten(&name), "", "").pointer);
+        let refused = match FIELDS.iter().position(|field| *field == name) {
+            None => {
+                let detail = "is no field of backoff; check its spelling".to_owned();
+                Some(FieldError { pointer: pointer(), code: "UNKNOWN_FIELD", detail })
+            }
+            Some(place) if std::mem::replace(&mut seen[place], true) => {
+                let detail = "is given twice".to_owned();
+                Some(FieldError { pointer: pointer(), code: "DUPLICATE_FIELD", detail })
+            }
+            Some(_) if value.get() == "null" => None,
+            Some(_) => put(&mut draft, &name, value, pointer()).err(),
+        };
+        refused.into_iter().for_each(|error| slots.refuse(error));
     }
     Some(draft)
 }
+
+const FIELDS: [&str; 5] = ["strategy", "baseSeconds", "factor", "capSeconds", "jitter"];
 
 fn put(
     draft: &mut BackOffDraft,
@@ -50,11 +53,7 @@ fn put(
         "baseSeconds" => draft.base_seconds = Some(read_number(value, pointer)?),
         "factor" => draft.factor = Some(read_number(value, pointer)?),
         "capSeconds" => draft.cap_seconds = Some(read_number(value, pointer)?),
-        "jitter" => draft.jitter = Some(read_string(value, pointer)?),
-        _ => {
-            let detail = "is no field of backoff; check its spelling".to_owned();
-            return Err(FieldError { pointer, code: "UNKNOWN_FIELD", detail });
-        }
+        _ => draft.jitter = Some(read_string(value, pointer)?),
     }
     Ok(())
 }

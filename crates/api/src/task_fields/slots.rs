@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use duly_core::limits::LABELS;
 use duly_core::submit::FieldError;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ERRORS;
@@ -101,14 +102,17 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// The pairs of an object, in order. An error is one of a name that is no Unicode.
+/// How many pairs of an object are looked at: more than any may have, and enough to say so.
+const PAIRS: usize = LABELS + ERRORS + 1;
+
+/// The first pairs of an object, in order. An error is one of a name that is no Unicode.
 pub(super) fn pairs(object: &RawValue) -> serde_json::Result<Vec<(String, &RawValue)>> {
     let mut json = serde_json::Deserializer::from_str(object.get());
     json.deserialize_map(PairsVisitor)
 }
 
 /// A name that came from outside, short enough to be sent back.
-pub(super) fn shorten(name: &str) -> String {
+pub(crate) fn shorten(name: &str) -> String {
     const CHARS: usize = 64;
     match name.char_indices().nth(CHARS) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -172,9 +176,13 @@ impl<'de> Visitor<'de> for PairsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
+        while pairs.len() < PAIRS {
+            match map.next_entry()? {
+                Some(pair) => pairs.push(pair),
+                None => return Ok(pairs),
+            }
         }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(pairs)
     }
 }

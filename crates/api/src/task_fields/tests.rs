@@ -162,6 +162,18 @@ fn a_back_off_is_read_field_by_field() {
 }
 
 #[test]
+fn objects_with_very_many_names_are_refused_quickly() {
+    let names = |value: &str| {
+        let pairs: Vec<_> = (0..60_000).map(|n| format!("\"{n}\":{value}")).collect();
+        pairs.join(",")
+    };
+    for (field, value) in [("backoff", "null"), ("backoff", "1"), ("labels", "\"x\"")] {
+        let found = errors(&format!(r#"{{"type":"a","{field}":{{{}}}}}"#, names(value)));
+        assert!((1..=ERRORS).contains(&found.len()), "{field} {value}: {found:?}");
+    }
+}
+
+#[test]
 fn all_that_is_wrong_is_said_at_once() {
     let body = r#"{"type":7,"priority":10,"nope":1,"retries":"x","labels":{"a":1},"runAt":"soon"}"#;
     let expected = [

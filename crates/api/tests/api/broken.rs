@@ -7,8 +7,8 @@ use axum::Router;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
-    Submitted, Tasks,
+    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
+    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
@@ -30,7 +30,7 @@ impl Tasks for Broken {
         Err(self.0())
     }
 
-    async fn list(&self, _: ListTasks) -> Result<Vec<Task>> {
+    async fn list(&self, _: ListTasks) -> Result<TaskList> {
         Err(self.0())
     }
 }
@@ -49,6 +49,21 @@ impl Sessions for Broken {
 #[async_trait]
 impl Leases for Broken {
     async fn exchange(&self, _: Exchange) -> Result<Exchanged> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl Control for Broken {
+    async fn cancel(&self, _: CancelTasks) -> Result<Vec<Controlled>> {
+        Err(self.0())
+    }
+
+    async fn replay(&self, _: ReplayTasks) -> Result<Vec<Controlled>> {
+        Err(self.0())
+    }
+
+    async fn retry(&self, _: RetryTasks) -> Result<Vec<Controlled>> {
         Err(self.0())
     }
 }

@@ -5,6 +5,7 @@
 mod bad_input;
 mod batch;
 mod broken;
+mod control;
 mod docs;
 mod edge;
 mod health;

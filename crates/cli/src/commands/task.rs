@@ -1,5 +1,6 @@
 //! `duly task …`: a client for people.
 
+mod control;
 mod get;
 mod list;
 mod run;
@@ -25,12 +26,24 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
             TaskCommand::Run(args) => run::run(args).await,
             TaskCommand::Get(args) => get::run(&args).await,
             TaskCommand::List(args) => list::run(&args).await,
+            TaskCommand::Cancel(args) => control::cancel(args).await,
+            TaskCommand::Replay(args) => control::replay(args).await,
+            TaskCommand::Retry(args) => control::retry(&args).await,
         }
     })
 }
 
 fn connect(args: &ClientArgs) -> anyhow::Result<Client> {
     Ok(Client::new(&args.server, args.token.as_deref())?)
+}
+
+/// Prints a task that has not ended, one line in table form.
+fn print(task: &TaskView, format: Output) -> anyhow::Result<()> {
+    match format {
+        Output::Json => output::json(task),
+        Output::Table => output::data(&output::tasks(std::slice::from_ref(task))),
+        Output::Id => output::data(&task.task_id.to_string()),
+    }
 }
 
 /// Waits for an outcome, in as many requests as it takes. `None`: it took longer.

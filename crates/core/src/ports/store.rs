@@ -8,11 +8,14 @@
 //!   and the state RUNNING.
 //! - Time is the store's own.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
 use crate::name::{QueueName, TenantName, TypeName};
+use crate::state::Status;
 use crate::task::{NewTask, Task};
 use crate::time::Timestamp;
 
@@ -106,8 +109,18 @@ pub trait Tasks {
     /// One task. Another tenant's task is absent.
     async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>>;
 
-    /// One page of a tenant's tasks, newest first due time first.
-    async fn list(&self, page: ListTasks) -> Result<Vec<Task>>;
+    /// One page of a tenant's tasks, newest first due time first; about
+    /// [`crate::limits::PAGE_BYTES`] at the most, but at least one task.
+    async fn list(&self, page: ListTasks) -> Result<TaskList>;
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug)]
+pub struct TaskList {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Where the next page starts, if there is one.
+    pub next_before: Option<TaskId>,
 }
 
 /// Which page of a tenant's tasks.
@@ -189,6 +202,66 @@ pub trait Leases {
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged>;
 }
 
+/// Tasks of one tenant to end.
+#[derive(Clone, Debug)]
+pub struct CancelTasks {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which; at most [`crate::limits::STORE_BATCH`].
+    pub tasks: Vec<TaskId>,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// Tasks of one tenant to run again.
+#[derive(Clone, Debug)]
+pub struct ReplayTasks {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which; at most [`crate::limits::STORE_BATCH`].
+    pub tasks: Vec<TaskId>,
+    /// What they get instead of their payload, if it is to change: JSON text, checked.
+    pub payload: Option<Arc<str>>,
+}
+
+/// Tasks of one tenant whose next attempt is to start now.
+#[derive(Clone, Debug)]
+pub struct RetryTasks {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which; at most [`crate::limits::STORE_BATCH`].
+    pub tasks: Vec<TaskId>,
+}
+
+/// What became of an order for one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controlled {
+    /// Carried out, or it was so already.
+    Done,
+    /// The task is in a state in which it makes no sense; nothing changed.
+    Conflict {
+        /// The state.
+        status: Status,
+    },
+    /// There is no such task, or it is another tenant's.
+    Unknown,
+}
+
+/// What people can do to tasks. One answer per task, in order.
+#[async_trait]
+pub trait Control {
+    /// Ends tasks that wait or run. The lease of one that runs is taken back: the epoch is
+    /// raised, and its holder's outcome is refused. Cancelling a cancelled task is done.
+    async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>>;
+
+    /// Opens the next run of tasks that have ended: fresh retries, no losses, due now. The
+    /// epoch goes on, and an outcome of the run before is refused.
+    async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>>;
+
+    /// Makes tasks that wait for a retry due now.
+    async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>>;
+}
+
 /// The store's own state.
 #[async_trait]
 pub trait Pulse {
@@ -205,6 +278,6 @@ pub trait Pulse {
 }
 
 /// A truth store.
-pub trait Store: Tasks + Sessions + Leases + Pulse + Send + Sync {}
+pub trait Store: Tasks + Sessions + Leases + Control + Pulse + Send + Sync {}
 
-impl<T: Tasks + Sessions + Leases + Pulse + Send + Sync> Store for T {}
+impl<T: Tasks + Sessions + Leases + Control + Pulse + Send + Sync> Store for T {}

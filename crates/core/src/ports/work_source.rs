@@ -2,12 +2,22 @@
 
 use async_trait::async_trait;
 
+use crate::id::TaskId;
 use crate::lease::{Finish, Finished, Lease};
 
 /// The source has shut down: there will be no more work, and nothing more can be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the source of work is closed")]
 pub struct Closed;
+
+/// A lease that is gone, and every older one of the same task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenBack {
+    /// Which task.
+    pub task: TaskId,
+    /// The epoch of the lease.
+    pub epoch: u32,
+}
 
 /// A worker's view of the system, in process or over the network.
 #[async_trait]
@@ -17,6 +27,10 @@ pub trait WorkSource: Send + Sync {
     ///
     /// Dropping the call is safe: leases it would have returned are given back.
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed>;
+
+    /// Waits until leases are taken back from outside, because their tasks were cancelled, and
+    /// tells which. A hint: what is missed shows when the outcome is refused.
+    async fn taken_back(&self) -> Vec<TakenBack>;
 
     /// Commits outcomes; returns one answer per item, in order, once they are durable. Waits
     /// while the store is away: an outcome is given up only when the source closes.

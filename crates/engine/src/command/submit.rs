@@ -38,6 +38,12 @@ pub enum Refused {
     /// The task would open one lane too many.
     #[error("the installation already holds the largest number of distinct queue and type pairs")]
     LaneLimit,
+    /// The store took other items of the same submit and then failed.
+    #[error("{reason}")]
+    NotStored {
+        /// Why, and what to do.
+        reason: String,
+    },
 }
 
 /// Why no item of a submit was taken.
@@ -62,8 +68,8 @@ type Call = oneshot::Receiver<Result<Settled, Arc<store::Error>>>;
 impl Engine {
     /// Stores tasks and answers once they are durable, one answer per spec, in order.
     ///
-    /// A large submit is stored in several commits; should one fail, the call fails, and the
-    /// caller repeats it with the same idempotency keys, as after any lost answer.
+    /// A large submit is stored in several commits; should one fail after another succeeded, the
+    /// answers of its items say so. The call fails as a whole only if nothing was stored.
     pub async fn submit(
         &self,
         tenant: &TenantName,
@@ -84,13 +90,32 @@ impl Engine {
             }
         }
         let mut places = places.into_iter();
-        for call in self.send(tasks)? {
-            let (tasks, settled) = call.await.map_err(|_| Error::Closed)??;
-            for ((task, outcome), place) in tasks.into_iter().zip(settled).zip(places.by_ref()) {
-                answers[place] = Some(self.answer(tenant, task, outcome).await?);
+        let (mut stored, mut failure) = (false, None);
+        for (count, call) in self.send(tasks)? {
+            let places = places.by_ref().take(count);
+            match call.await.map_err(|_| Error::Closed).and_then(|answer| Ok(answer?)) {
+                Ok((tasks, settled)) => {
+                    stored = true;
+                    for ((task, outcome), place) in tasks.into_iter().zip(settled).zip(places) {
+                        answers[place] = Some(self.answer(tenant, task, outcome).await);
+                    }
+                }
+                Err(error) => {
+                    let reason = error.to_string();
+                    for place in places {
+                        answers[place] = Some(Err(Refused::NotStored { reason: reason.clone() }));
+                    }
+                    failure = Some(error);
+                }
             }
         }
-        Ok(answers.into_iter().map(|answer| answer.expect("every spec was answered")).collect())
+        match failure {
+            Some(error) if !stored => Err(error),
+            _ => Ok(answers
+                .into_iter()
+                .map(|answer| answer.expect("every spec was answered"))
+                .collect()),
+        }
     }
 
     fn draw(&self, count: usize) -> Vec<u64> {
@@ -127,29 +152,25 @@ impl Engine {
     }
 
     /// Queues the tasks for the submitter, in calls that the store can take whole.
-    fn send(&self, tasks: Vec<NewTask>) -> Result<Vec<Call>, Error> {
+    fn send(&self, tasks: Vec<NewTask>) -> Result<Vec<(usize, Call)>, Error> {
         let submissions = self.submissions().ok_or(Error::Closed)?;
         if !self.backlog().join(&tasks) {
             return Err(Error::Overloaded);
         }
         let mut calls = Vec::new();
         for tasks in chunks(tasks) {
+            let count = tasks.len();
             let (reply, answer) = oneshot::channel();
             submissions.send(Submission { tasks, reply }).map_err(|_| Error::Closed)?;
-            calls.push(answer);
+            calls.push((count, answer));
         }
         Ok(calls)
     }
 
-    async fn answer(
-        &self,
-        tenant: &TenantName,
-        task: NewTask,
-        outcome: Submitted,
-    ) -> Result<Answer, Error> {
+    async fn answer(&self, tenant: &TenantName, task: NewTask, outcome: Submitted) -> Answer {
         let unserved = !self.served().contains(&task.lane.task_type);
         let accepted = |task, replayed| Ok(Accepted { task, replayed, unserved });
-        Ok(match outcome {
+        match outcome {
             Submitted::Stored => accepted(stored(task, None), false),
             Submitted::HandedOff { epoch, granted_at } => {
                 accepted(stored(task, Some((epoch, granted_at))), false)
@@ -157,14 +178,14 @@ impl Engine {
             Submitted::KeyReused => Err(Refused::KeyReused),
             Submitted::LaneLimit => Err(Refused::LaneLimit),
             Submitted::Replayed { id } => {
-                let first = self.get(tenant, id).await.map_err(Arc::new)?;
-                match first {
-                    Some(first) => accepted(first, true),
+                match self.get(tenant, id).await {
+                    Ok(Some(first)) => accepted(first, true),
                     // The first task is gone, yet its key is not: there is nothing to answer with.
-                    None => Err(Refused::KeyReused),
+                    Ok(None) => Err(Refused::KeyReused),
+                    Err(error) => Err(Refused::NotStored { reason: error.to_string() }),
                 }
             }
-        })
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use duly_core::lease::{Finished, Outcome};
 use duly_core::name::TenantName;
+use duly_core::ports::work_source::TakenBack;
 use duly_core::state::Status;
 use duly_core::submit::Draft;
 use duly_engine::command::submit::{Error, Refused};
@@ -222,4 +223,52 @@ async fn submits_for_later_do_not_keep_a_worker_from_what_is_due() {
         leases = &mut claim => leases.unwrap(),
     };
     assert_eq!(leases[0].task, due.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_the_worker_and_those_who_wait() {
+    let world = World::new().await;
+    let task = world.submit(draft("echo")).await.task;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    let tenant = TenantName::default_tenant();
+    let (told, waited, cancelled) = tokio::join!(
+        world.source.taken_back(),
+        world.wait(task.id, Duration::from_secs(60)),
+        world.engine.cancel(&tenant, task.id, "enough".to_owned()),
+    );
+    assert_eq!(told, [TakenBack { task: task.id, epoch: lease.epoch }]);
+    assert_eq!(waited.status, Status::Cancelled);
+    assert_eq!(cancelled.unwrap().error.unwrap().message, "enough");
+    let late = world.source.finish(vec![finish(&lease, success())]).await.unwrap();
+    assert_eq!(late, [Finished::LeaseLost]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replayed_task_reaches_a_worker_that_waits() {
+    let world = World::new().await;
+    let task = world.submit(draft("echo")).await.task;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    world.source.finish(vec![finish(&lease, success())]).await.unwrap();
+    let mut claim = world.source.claim(1);
+    assert!(futures_util::poll!(&mut claim).is_pending());
+    let tenant = TenantName::default_tenant();
+    let replayed = world.engine.replay(&tenant, task.id, Some("7".into())).await.unwrap();
+    assert_eq!((replayed.run, &*replayed.payload), (2, "7"));
+    let again = claim.await.unwrap().remove(0);
+    assert_eq!((again.task, again.run, again.epoch), (task.id, 2, 2));
+    let conflict = world.engine.replay(&tenant, task.id, None).await.unwrap_err();
+    assert_eq!(conflict.to_string(), "the task is RUNNING");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_submit_that_fails_half_way_says_what_was_stored() {
+    let world = World::new().await;
+    world.store.fail_submit(2);
+    let tenant = TenantName::default_tenant();
+    let specs = vec![draft("echo").check().unwrap(); 2_500];
+    let answers = world.engine.submit(&tenant, specs).await.unwrap();
+    let refused = |answer: &Result<_, Refused>| matches!(answer, Err(Refused::NotStored { .. }));
+    assert!(answers[..1000].iter().all(Result::is_ok));
+    assert!(answers[1000..2000].iter().all(refused));
+    assert!(answers[2000..].iter().all(Result::is_ok));
 }

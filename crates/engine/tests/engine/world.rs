@@ -13,8 +13,8 @@ use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
-    Error, Exchange, Exchanged, Leases, ListTasks, OpenSession, Pulse, Result, Sessions, Submit,
-    Submitted, Tasks,
+    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
+    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::ports::work_source::WorkSource;
 use duly_core::submit::Draft;
@@ -60,6 +60,7 @@ impl World {
             submits: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             failures: AtomicUsize::new(0),
+            failing_submit: AtomicUsize::new(0),
             poison: Mutex::new(None),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             held: Notify::new(),
@@ -113,6 +114,7 @@ pub(crate) struct Watched {
     submits: AtomicUsize,
     exchanges: AtomicUsize,
     failures: AtomicUsize,
+    failing_submit: AtomicUsize,
     poison: Mutex<Option<TaskId>>,
     gate: Semaphore,
     held: Notify,
@@ -130,6 +132,11 @@ impl Watched {
     /// The next calls answer that the store is away.
     pub(crate) fn fail_next(&self, calls: usize) {
         self.failures.store(calls, Ordering::SeqCst);
+    }
+
+    /// This call of `submit` fails, counted from the first.
+    pub(crate) fn fail_submit(&self, number: usize) {
+        self.failing_submit.store(number, Ordering::SeqCst);
     }
 
     /// Every exchange with an outcome other than a release of this task fails for good.
@@ -163,7 +170,10 @@ impl Watched {
 #[async_trait]
 impl Tasks for Watched {
     async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
-        self.submits.fetch_add(1, Ordering::SeqCst);
+        let number = self.submits.fetch_add(1, Ordering::SeqCst) + 1;
+        if number == self.failing_submit.load(Ordering::SeqCst) {
+            self.fail_next(1);
+        }
         self.fail()?;
         let answers = self.store.submit(batch).await;
         self.held.notify_one();
@@ -175,7 +185,7 @@ impl Tasks for Watched {
         self.store.get(tenant, id).await
     }
 
-    async fn list(&self, page: ListTasks) -> Result<Vec<Task>> {
+    async fn list(&self, page: ListTasks) -> Result<TaskList> {
         self.store.list(page).await
     }
 }
@@ -204,6 +214,21 @@ impl Leases for Watched {
             return Err(Error::Corrupt { table: "task", column: "told to", id });
         }
         self.store.exchange(exchange).await
+    }
+}
+
+#[async_trait]
+impl Control for Watched {
+    async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
+        self.store.cancel(order).await
+    }
+
+    async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {
+        self.store.replay(order).await
+    }
+
+    async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        self.store.retry(order).await
     }
 }
 

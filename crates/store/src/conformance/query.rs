@@ -1,10 +1,12 @@
 //! Reading, and the store's own state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
 use duly_core::ports::store::ListTasks;
+use duly_core::task::NewTask;
 
 use super::Harness;
 
@@ -13,7 +15,7 @@ pub async fn pages_show_every_task_once_newest_first(harness: Harness) {
     for second in 0..25 {
         let due = Duration::from_secs(second * 7 % 25);
         let id = TaskId::mint(harness.now().plus(due), 0, second);
-        let task = duly_core::task::NewTask { id, ..harness.task_in("email", due) };
+        let task = NewTask { id, ..harness.task_in("email", due) };
         stored.push(harness.submit_one(task).await);
     }
     let mut foreign = harness.task("email");
@@ -22,15 +24,35 @@ pub async fn pages_show_every_task_once_newest_first(harness: Harness) {
     let (mut listed, mut before) = (Vec::new(), None);
     loop {
         let page = ListTasks { tenant: TenantName::default_tenant(), before, limit: 10 };
-        let tasks = harness.store().list(page).await.unwrap();
-        before = tasks.last().map(|task| task.id);
-        if tasks.is_empty() {
+        let page = harness.store().list(page).await.unwrap();
+        listed.extend(page.tasks.into_iter().map(|task| task.id));
+        before = page.next_before;
+        if before.is_none() {
             break;
         }
-        listed.extend(tasks.into_iter().map(|task| task.id));
     }
     stored.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(listed, stored);
+}
+
+pub async fn a_page_of_large_tasks_is_shorter(harness: Harness) {
+    let payload: Arc<str> = format!("\"{}\"", "x".repeat(1_000_000)).into();
+    for _ in 0..12 {
+        let payload = Arc::clone(&payload);
+        harness.submit_one(NewTask { payload, ..harness.task("email") }).await;
+    }
+    let (mut seen, mut before) = (0, None);
+    loop {
+        let page = ListTasks { tenant: TenantName::default_tenant(), before, limit: 100 };
+        let page = harness.store().list(page).await.unwrap();
+        assert!((1..=8).contains(&page.tasks.len()), "{} tasks", page.tasks.len());
+        seen += page.tasks.len();
+        before = page.next_before;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, 12);
 }
 
 pub async fn the_task_of_another_tenant_is_absent(harness: Harness) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::limits::{IDEMPOTENCY_KEY_TTL, LANES, LOSSES, STORE_BATCH_BYTES};
+use duly_core::limits::{IDEMPOTENCY_KEY_TTL, LANES, LOSSES, PAGE_BYTES, STORE_BATCH_BYTES};
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{
-    Claim, Exchange, Exchanged, ListTasks, OpenSession, Submit, Submitted,
+    Claim, Exchange, Exchanged, ListTasks, OpenSession, Submit, Submitted, TaskList,
 };
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Failure, NewTask, Task, claim_order};
@@ -127,12 +127,26 @@ impl Model {
         self.tasks.get(&id).filter(|task| task.lane.tenant == *tenant).map(|task| self.named(task))
     }
 
-    pub(super) fn list(&self, page: &ListTasks) -> Vec<Task> {
+    pub(super) fn task_mut(&mut self, tenant: &TenantName, id: TaskId) -> Option<&mut Task> {
+        self.tasks.get_mut(&id).filter(|task| task.lane.tenant == *tenant)
+    }
+
+    pub(super) fn list(&self, page: &ListTasks) -> TaskList {
         let newest_first = self.tasks.values().rev();
         let wanted = newest_first
             .filter(|task| task.lane.tenant == page.tenant)
             .filter(|task| page.before.is_none_or(|before| task.id < before));
-        wanted.take(page.limit as usize).map(|task| self.named(task)).collect()
+        let (mut tasks, mut bytes) = (Vec::new(), 0);
+        for task in wanted {
+            bytes += task.bytes();
+            let full = bytes > PAGE_BYTES && !tasks.is_empty();
+            if full || tasks.len() == page.limit as usize {
+                let next_before = tasks.last().map(|task: &Task| task.id);
+                return TaskList { tasks, next_before };
+            }
+            tasks.push(self.named(task));
+        }
+        TaskList { tasks, next_before: None }
     }
 
     fn named(&self, task: &Task) -> Task {

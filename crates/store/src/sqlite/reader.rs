@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
+use duly_core::limits::PAGE_BYTES;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{self, ListTasks};
+use duly_core::ports::store::{self, ListTasks, TaskList};
 use duly_core::task::Task;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
@@ -75,7 +76,7 @@ pub(super) fn get(
     rows.next()?.map(row::task).transpose()
 }
 
-pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<Vec<Task>> {
+pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<TaskList> {
     let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
     let mut statement = connection.prepare_cached(&format!(
         "/* task.list */ SELECT {columns} FROM {tables}
@@ -83,15 +84,28 @@ pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<Vec<Task
     ))?;
     // No id lies above all ones. A condition that allows for no bound would scan from the newest.
     let before = page.before.as_ref().map_or(&[0xff; 16], TaskId::as_bytes);
-    let mut rows = statement.query(params![page.tenant.as_str(), before, page.limit])?;
-    let mut tasks = Vec::new();
+    // One more than asked for tells whether there is a next page.
+    let most = page.limit as usize;
+    let mut rows = statement.query(params![page.tenant.as_str(), before, most + 1])?;
+    let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next().map_err(Fault::from)? {
+        if tasks.len() == most {
+            return Ok(TaskList { tasks, next_before: last });
+        }
+        let id = TaskId::from_bytes(row.get(0)?);
         match row::task(row) {
-            Ok(task) => tasks.push(task),
+            Ok(task) => {
+                bytes += task.bytes();
+                if bytes > PAGE_BYTES && !tasks.is_empty() {
+                    return Ok(TaskList { tasks, next_before: last });
+                }
+                tasks.push(task);
+            }
             // One damaged row must not hide the others.
             Err(fault) if fault.is_bad_row() => tracing::error!(%fault, "a task cannot be shown"),
             Err(fault) => return Err(fault),
         }
+        last = Some(id);
     }
-    Ok(tasks)
+    Ok(TaskList { tasks, next_before: None })
 }

@@ -1,11 +1,15 @@
 //! What the writer can be asked to do, one file per verb. A verb runs inside a transaction that
 //! it shares with whatever else was waiting, and may be run again after a rollback.
 
+pub(super) mod cancel;
 pub(super) mod claim;
+mod control;
 pub(super) mod exchange;
 pub(super) mod finish;
 pub(super) mod probe;
 pub(super) mod reclaim;
+pub(super) mod replay;
+pub(super) mod retry;
 pub(super) mod session;
 pub(super) mod submit;
 

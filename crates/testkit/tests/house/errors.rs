@@ -50,6 +50,7 @@ fn status(name: &str) -> u16 {
         "METHOD_NOT_ALLOWED" => 405,
         "REQUEST_TIMEOUT" => 408,
         "PAYLOAD_TOO_LARGE" => 413,
+        "CONFLICT" => 409,
         "UNSUPPORTED_MEDIA_TYPE" => 415,
         "UNPROCESSABLE_ENTITY" => 422,
         "INTERNAL_SERVER_ERROR" => 500,

@@ -18,8 +18,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::cancels::Cancels;
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::registry::Registry;
+
+/// How long a handler may go on after its task was cancelled.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// An attempt that is over.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(super) struct Floor {
     pub(super) tracker: TaskTracker,
     /// Stops attempts at their next await point and releases their leases.
     pub(super) abort: CancellationToken,
+    /// Which leases are gone.
+    pub(super) cancels: Cancels,
     /// Where attempts report. It needs no bound of its own, since only so many run at once.
     pub(super) ended: UnboundedSender<Vec<Ended>>,
 }
@@ -93,13 +99,20 @@ impl Floor {
 
     async fn outcome(&self, handler: &Arc<dyn Handler>, lease: Lease) -> Outcome {
         let limit = lease.time_limit();
+        let (task, epoch) = (lease.task, lease.epoch);
+        let context = Context::within(lease, self.cancels.clone());
+        let cancelled = async {
+            self.cancels.of(task, epoch).await;
+            tokio::time::sleep(CANCEL_GRACE).await;
+        };
         // Everything that polls or drops the handler's future lies within, so that a panic in its
         // destructor is caught as well.
         let guarded = AssertUnwindSafe(async {
             tokio::select! {
                 biased;
-                ran = tokio::time::timeout(limit, handler.run(Context::new(lease))) => Some(ran),
+                ran = tokio::time::timeout(limit, handler.run(context)) => Some(ran),
                 () = self.abort.cancelled() => None,
+                () = cancelled => None,
             }
         });
         match guarded.catch_unwind().await {

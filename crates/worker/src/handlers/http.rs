@@ -30,6 +30,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const BODY_BYTES: usize = 64 * 1024;
 /// Bytes of a body that become part of an error message.
 const ERROR_BODY_BYTES: usize = 1024;
+/// How long such a body may take.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Http {
     /// A handler that dials what the guard permits, with one pool of connections.
@@ -110,7 +112,9 @@ fn builder(guard: &Guard) -> ClientBuilder {
 async fn unexpected(status: StatusCode, response: Response) -> HandlerError {
     let mut message = format!("the answer was {status}");
     let after = retry_after(response.headers());
-    if let Ok((body, _)) = excerpt(response, ERROR_BODY_BYTES).await
+    // The status is what counts; a body that does not end must not hold the worker's place.
+    let body = tokio::time::timeout(ERROR_BODY_TIMEOUT, excerpt(response, ERROR_BODY_BYTES)).await;
+    if let Ok(Ok((body, _))) = body
         && !body.is_empty()
     {
         message.push_str(": ");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::limits::{JSON_DEPTH, RESULT_BYTES};
+use duly_core::ports::work_source::TakenBack;
 use duly_worker::{Context, Guard, Handler, HandlerError, Output, Registry, handlers};
 
 use crate::source::{Rig, id, lease, outcome, sleep};
@@ -28,6 +29,12 @@ impl Handler for Scripted {
             "retry" => Err(HandlerError::retry("BUSY", "come \0 back")),
             "fail" => Err(HandlerError::fail("GONE", "for good")),
             "none" => Ok(Output::none()),
+            "later" => Err(HandlerError::retry_after(Duration::from_secs(9), "BUSY", "later")),
+            "release" => Err(HandlerError::Release),
+            "wind up" => {
+                context.cancelled().await;
+                Output::json(&context.is_cancelled())
+            }
             "largest" => Output::json(&"x".repeat(RESULT_BYTES - 2)),
             "large" => Output::json(&"x".repeat(RESULT_BYTES - 1)),
             "deep" => {
@@ -80,6 +87,27 @@ async fn a_handlers_decision_is_kept() {
     let strange = run_scripted("strange").await;
     assert_eq!(code(&strange), ("fail", "INVALID_PAYLOAD", "strange"));
     assert_eq!(run_scripted("none").await, Outcome::Success { result: None });
+    assert_eq!(run_scripted("release").await, Outcome::Release);
+    let Outcome::Retry { after, .. } = run_scripted("later").await else { panic!("no retry") };
+    assert_eq!(after, Some(Duration::from_secs(9)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_handler_is_told_and_then_stopped() {
+    let registry = Registry::new().with("scripted", Scripted).with("sleep", handlers::Sleep);
+    let rig = Rig::start(4, 4, registry);
+    rig.source.submit(vec![lease(1, "scripted", r#""wind up""#), sleep(2, 3600), sleep(3, 60)]);
+    let started = tokio::time::Instant::now();
+    let gone = [1, 2].map(|number| TakenBack { task: id(number), epoch: lease(1, "x", "1").epoch });
+    rig.source.change(|seen| seen.taken_back.extend(gone));
+    let finishes = rig.source.finished(2).await;
+    assert_eq!(started.elapsed(), Duration::from_secs(5), "one heard it, one was stopped");
+    assert_eq!(outcome(&finishes, 1), Outcome::Success { result: Some("true".into()) });
+    assert_eq!(outcome(&finishes, 2), Outcome::Release);
+    let finishes = rig.source.finished(3).await;
+    assert_eq!(started.elapsed(), Duration::from_secs(60), "others are not disturbed");
+    assert!(matches!(outcome(&finishes, 3), Outcome::Success { .. }));
+    rig.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::work_source::{Closed, WorkSource};
+use duly_core::ports::work_source::{Closed, TakenBack, WorkSource};
 use duly_core::time::Timestamp;
 use duly_worker::{Config, Executor, Registry, Report};
 use tokio::sync::watch;
@@ -35,6 +35,8 @@ pub(crate) struct Seen {
     /// Outcomes are answered with this.
     pub(crate) answer: Option<Finished>,
     pub(crate) closed: bool,
+    /// Leases that are gone and not told yet.
+    pub(crate) taken_back: Vec<TakenBack>,
 }
 
 impl Seen {
@@ -99,6 +101,13 @@ impl WorkSource for Source {
             seen.granted += count;
         });
         if leases.is_empty() { Err(Closed) } else { Ok(leases) }
+    }
+
+    async fn taken_back(&self) -> Vec<TakenBack> {
+        drop(self.0.subscribe().wait_for(|seen| !seen.taken_back.is_empty()).await.unwrap());
+        let mut leases = Vec::new();
+        self.change(|seen| leases = std::mem::take(&mut seen.taken_back));
+        leases
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {

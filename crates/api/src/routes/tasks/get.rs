@@ -60,6 +60,7 @@ fn patience(text: &str) -> Result<Duration, ApiError> {
     })
 }
 
-fn absent() -> ApiError {
+/// Answers alike for a task that does not exist and for another tenant's.
+pub(super) fn absent() -> ApiError {
     ApiError::new(Code::TaskNotFound, "there is no task with this id")
 }

@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use duly_client::wire::SubmitRequest;
 use serde_json::value::RawValue;
 
-use super::{connect, print_ended, too_long, wait};
-use crate::args::{Output, RunArgs};
+use super::{connect, print, print_ended, too_long, wait};
+use crate::args::RunArgs;
 use crate::exit::Ending;
 use crate::output;
 
@@ -19,11 +19,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Ending> {
         output::say(&format!("warning: {}", warning.detail));
     }
     let Some(patience) = patience else {
-        match format {
-            Output::Json => output::json(&task)?,
-            Output::Table => output::data(&output::tasks(std::slice::from_ref(&task)))?,
-            Output::Id => output::data(&task.task_id.to_string())?,
-        }
+        print(&task, format)?;
         output::say(&format!("next: duly task get {} --wait", task.task_id));
         return Ok(Ending::Ok);
     };
@@ -50,7 +46,8 @@ fn request(args: RunArgs) -> anyhow::Result<SubmitRequest> {
     })
 }
 
-fn read_payload(data: &str) -> anyhow::Result<Box<RawValue>> {
+/// JSON from the command line, from a file (`@FILE`) or from standard input (`-`).
+pub(super) fn read_payload(data: &str) -> anyhow::Result<Box<RawValue>> {
     let text = if data == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;

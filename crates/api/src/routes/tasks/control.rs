@@ -1,0 +1,138 @@
+//! `POST /tasks/{id}/cancel`, `/replay` and `/retry`
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use duly_client::wire::{CancelRequest, Problem, ReplayRequest, TaskView};
+use duly_core::id::TaskId;
+use duly_core::limits::BODY_BYTES;
+use duly_core::task::Task;
+use duly_engine::command::control::Error;
+
+use super::get::absent;
+use crate::app::App;
+use crate::error::{ApiError, Code};
+use crate::{body, order_fields};
+
+type Id = Result<Path<String>, PathRejection>;
+
+/// Cancel a task
+///
+/// Ends a task that waits or runs. The handler of one that runs is told, and its outcome is
+/// refused. Cancelling a cancelled task changes nothing.
+#[utoipa::path(
+    post, path = "/tasks/{id}/cancel", operation_id = "cancel_task", tag = "tasks",
+    params(("id" = String, Path, description = "The task's id",
+        example = "01920000-0000-7000-8000-000000000000")),
+    request_body(content = Option<CancelRequest>, description = "May be left out"),
+    responses(
+        (status = 200, description = "The task, cancelled", body = TaskView),
+        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`STATE_CONFLICT`: it has ended", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn cancel_task(
+    State(app): State<App>,
+    id: Id,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = read(&app, request).await?;
+    let reason = order_fields::reason(&body.bytes)?;
+    let cancelled = app.engine.cancel(app.tenant_of(&headers), parse(id)?, reason).await;
+    answer(cancelled, "only a task that waits or runs can be cancelled")
+}
+
+/// Run a task again
+///
+/// Opens the next run of a task that has ended: the same id, fresh retries, due now, perhaps with
+/// another payload.
+#[utoipa::path(
+    post, path = "/tasks/{id}/replay", operation_id = "replay_task", tag = "tasks",
+    params(("id" = String, Path, description = "The task's id",
+        example = "01920000-0000-7000-8000-000000000000")),
+    request_body(content = Option<ReplayRequest>, description = "May be left out"),
+    responses(
+        (status = 200, description = "The task, waiting for its next run", body = TaskView),
+        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`STATE_CONFLICT`: it has not ended", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn replay_task(
+    State(app): State<App>,
+    id: Id,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = read(&app, request).await?;
+    let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
+    let replayed = app.engine.replay(app.tenant_of(&headers), parse(id)?, payload).await;
+    answer(replayed, "only a task that has ended can be replayed")
+}
+
+/// Retry a task now
+///
+/// Ends the back-off of a task that waits for its next attempt.
+#[utoipa::path(
+    post, path = "/tasks/{id}/retry", operation_id = "retry_task", tag = "tasks",
+    params(("id" = String, Path, description = "The task's id",
+        example = "01920000-0000-7000-8000-000000000000")),
+    responses(
+        (status = 200, description = "The task, due now", body = TaskView),
+        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`STATE_CONFLICT`: it does not wait for a retry",
+            body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn retry_task(
+    State(app): State<App>,
+    id: Id,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = read(&app, request).await?;
+    order_fields::nothing(&body.bytes)?;
+    let retried = app.engine.retry(app.tenant_of(&headers), parse(id)?).await;
+    answer(retried, "only a task that waits for its next attempt can be retried")
+}
+
+fn parse(id: Id) -> Result<TaskId, ApiError> {
+    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)
+}
+
+/// The body, which may be left out; one that is there must be JSON.
+async fn read(app: &App, request: Request) -> Result<(HeaderMap, body::Buffered), ApiError> {
+    let (head, body) = request.into_parts();
+    let body = body::read(app, &head.headers, body, BODY_BYTES).await?;
+    let json = || {
+        body::media_type(&head.headers).map(|kind| kind.eq_ignore_ascii_case("application/json"))
+    };
+    if !body.bytes.is_empty() && !json()? {
+        return Err(body::unsupported(
+            "send the order as JSON with Content-Type: application/json",
+        ));
+    }
+    Ok((head.headers, body))
+}
+
+fn answer(outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError> {
+    match outcome {
+        Ok(task) => Ok(axum::Json(TaskView::from(task)).into_response()),
+        Err(Error::NotFound) => Err(absent()),
+        Err(Error::Conflict { status }) => {
+            Err(ApiError::new(Code::StateConflict, format!("the task is {status}; {rule}")))
+        }
+        Err(Error::Store(error)) => Err(error.into()),
+    }
+}

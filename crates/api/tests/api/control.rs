@@ -1,0 +1,92 @@
+//! Cancel, replay and retry.
+
+use axum::Router;
+use serde_json::{Value, json};
+
+use crate::support::{ask, get, post, request, router};
+
+/// A task that waits, and where it is.
+async fn submitted(router: &Router) -> String {
+    let answer = ask(router, post("/tasks", r#"{"type":"nobody","payload":{"n":1}}"#)).await;
+    assert_eq!(answer.status, 201);
+    format!("/v1/tasks/{}", answer.json()["taskId"].as_str().unwrap())
+}
+
+async fn order(router: &Router, path: &str, body: &Value) -> (u16, Value) {
+    let answer = ask(router, post(path, body.to_string())).await;
+    (answer.status.as_u16(), answer.json())
+}
+
+#[tokio::test]
+async fn a_waiting_task_is_cancelled_with_its_reason() {
+    let router = router();
+    let task = submitted(&router).await;
+    let reason = json!({"reason": "ordered by mistake"});
+    for _ in 0..2 {
+        let (status, view) = order(&router, &format!("{task}/cancel"), &reason).await;
+        assert_eq!((status, &view["status"]), (200, &json!("CANCELLED")));
+        let error = json!({"code": "CANCELLED", "message": "ordered by mistake"});
+        assert_eq!(view["error"], error);
+    }
+    assert_eq!(ask(&router, get(&task)).await.json()["status"], "CANCELLED");
+}
+
+#[tokio::test]
+async fn a_replay_keeps_the_id_and_may_change_the_payload() {
+    let router = router();
+    let task = submitted(&router).await;
+    let (status, problem) = order(&router, &format!("{task}/replay"), &json!({})).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("STATE_CONFLICT")));
+    order(&router, &format!("{task}/cancel"), &json!({})).await;
+    let body = json!({"payload": {"n": 2}});
+    let (status, view) = order(&router, &format!("{task}/replay"), &body).await;
+    assert_eq!((status, &view["status"], &view["run"]), (200, &json!("PENDING"), &json!(2)));
+    assert_eq!((&view["payload"], &view["error"]), (&json!({"n": 2}), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_body_may_be_left_out() {
+    let router = router();
+    let task = submitted(&router).await;
+    for (verb, status) in [("cancel", 200), ("retry", 409), ("replay", 200)] {
+        let bare = request(axum::http::Method::POST, &format!("{task}/{verb}"), &[]);
+        assert_eq!(ask(&router, bare).await.status, status, "{verb}");
+    }
+}
+
+#[tokio::test]
+async fn bad_orders_are_refused_and_change_nothing() {
+    let router = router();
+    let task = submitted(&router).await;
+    let before = ask(&router, get(&task)).await.json();
+    let long = json!({"reason": "x".repeat(501)}).to_string();
+    let deep = format!(r#"{{"payload":{}{}}}"#, "[".repeat(65), "]".repeat(65));
+    let cases = [
+        ("cancel", r#"{"why":1}"#, 422, "INVALID_FIELDS", vec!["/why UNKNOWN_FIELD"]),
+        ("cancel", r#"{"reason":1}"#, 422, "INVALID_FIELDS", vec!["/reason WRONG_TYPE"]),
+        ("cancel", &long, 422, "INVALID_FIELDS", vec!["/reason OUT_OF_RANGE"]),
+        ("cancel", "[]", 422, "INVALID_FIELDS", vec![" WRONG_TYPE"]),
+        ("cancel", "{", 400, "MALFORMED_JSON", vec![]),
+        ("replay", &deep, 422, "INVALID_FIELDS", vec!["/payload TOO_DEEP"]),
+        (
+            "replay",
+            r#"{"payload":1,"payload":2}"#,
+            422,
+            "INVALID_FIELDS",
+            vec!["/payload DUPLICATE_FIELD"],
+        ),
+        ("retry", r#"{"now":true}"#, 422, "INVALID_FIELDS", vec!["/now UNKNOWN_FIELD"]),
+    ];
+    for (verb, body, status, code, errors) in cases {
+        let answer = ask(&router, post(&format!("{task}/{verb}"), body.to_owned())).await;
+        let errors = errors.into_iter().map(str::to_owned).collect();
+        assert_eq!(answer.problem(), (status, code.to_owned(), errors), "{verb} {body}");
+    }
+    for verb in ["cancel", "replay", "retry"] {
+        for id in ["x", "01920000-0000-7000-8000-000000000000"] {
+            let answer = ask(&router, post(&format!("/tasks/{id}/{verb}"), "{}")).await;
+            assert_eq!(answer.problem().1, "TASK_NOT_FOUND");
+        }
+    }
+    assert_eq!(ask(&router, get(&task)).await.json(), before);
+}

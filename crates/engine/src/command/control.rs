@@ -1,0 +1,81 @@
+//! Cancel, replay and retry one task.
+
+use std::sync::Arc;
+
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{self, CancelTasks, Controlled, ReplayTasks, RetryTasks};
+use duly_core::ports::work_source::TakenBack;
+use duly_core::state::Status;
+use duly_core::task::Task;
+
+use crate::engine::Engine;
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such task.
+    #[error("there is no task with this id")]
+    NotFound,
+    /// The task is in a state in which the order makes no sense.
+    #[error("the task is {status}")]
+    Conflict {
+        /// The state.
+        status: Status,
+    },
+    /// The store did not take it.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Engine {
+    /// Ends a task that waits or runs. Whoever runs it is told, and refused if it goes on.
+    pub async fn cancel(
+        &self,
+        tenant: &TenantName,
+        id: TaskId,
+        reason: String,
+    ) -> Result<Task, Error> {
+        let order = CancelTasks { tenant: tenant.clone(), tasks: vec![id], reason };
+        let answers = self.store().cancel(order).await?;
+        let task = self.controlled(tenant, id, &answers).await?;
+        self.outcomes().announce([id]);
+        if let Some(epoch) = task.epoch.checked_sub(1) {
+            self.take_back(TakenBack { task: id, epoch });
+        }
+        Ok(task)
+    }
+
+    /// Opens the next run of a task that has ended, perhaps with another payload (JSON text,
+    /// checked by the caller).
+    pub async fn replay(
+        &self,
+        tenant: &TenantName,
+        id: TaskId,
+        payload: Option<Arc<str>>,
+    ) -> Result<Task, Error> {
+        let order = ReplayTasks { tenant: tenant.clone(), tasks: vec![id], payload };
+        let answers = self.store().replay(order).await?;
+        self.controlled(tenant, id, &answers).await
+    }
+
+    /// Makes a task that waits for its next attempt due now.
+    pub async fn retry(&self, tenant: &TenantName, id: TaskId) -> Result<Task, Error> {
+        let order = RetryTasks { tenant: tenant.clone(), tasks: vec![id] };
+        let answers = self.store().retry(order).await?;
+        self.controlled(tenant, id, &answers).await
+    }
+
+    async fn controlled(
+        &self,
+        tenant: &TenantName,
+        id: TaskId,
+        answers: &[Controlled],
+    ) -> Result<Task, Error> {
+        match answers {
+            [Controlled::Done] => self.get(tenant, id).await?.ok_or(Error::NotFound),
+            [Controlled::Conflict { status }] => Err(Error::Conflict { status: *status }),
+            _ => Err(Error::NotFound),
+        }
+    }
+}

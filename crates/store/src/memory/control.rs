@@ -1,0 +1,80 @@
+//! What the reference model does when people order something.
+
+use std::sync::Arc;
+
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{CancelTasks, Controlled, ReplayTasks, RetryTasks};
+use duly_core::state::{Event, Status, transition};
+use duly_core::task::{Failure, Task};
+use duly_core::time::Timestamp;
+
+use super::model::Model;
+
+impl Model {
+    pub(super) fn cancel(&mut self, order: &CancelTasks, now: Timestamp) -> Vec<Controlled> {
+        self.each(&order.tenant, &order.tasks, |task| {
+            if task.status == Status::Cancelled {
+                return true;
+            }
+            let Ok(status) = transition(task.status, Event::Cancel) else { return false };
+            task.epoch += u32::from(task.status == Status::Running);
+            task.status = status;
+            task.finished_at = Some(now);
+            task.error = Some(Failure::new("CANCELLED", order.reason.clone()));
+            true
+        })
+    }
+
+    pub(super) fn replay(&mut self, order: &ReplayTasks, now: Timestamp) -> Vec<Controlled> {
+        self.each(&order.tenant, &order.tasks, |task| {
+            let Ok(status) = transition(task.status, Event::Replay) else { return false };
+            let payload = order.payload.as_ref().unwrap_or(&task.payload);
+            *task = Task {
+                status,
+                run: task.run + 1,
+                charged: 0,
+                losses: 0,
+                run_at: now,
+                granted_at: None,
+                finished_at: None,
+                session: None,
+                result: None,
+                error: None,
+                payload: Arc::clone(payload),
+                ..task.clone()
+            };
+            true
+        })
+    }
+
+    pub(super) fn retry(&mut self, order: &RetryTasks, now: Timestamp) -> Vec<Controlled> {
+        self.each(&order.tenant, &order.tasks, |task| {
+            let waits = task.status == Status::Pending && task.charged > 0;
+            if waits {
+                task.run_at = task.run_at.min(now);
+            }
+            waits
+        })
+    }
+
+    fn each(
+        &mut self,
+        tenant: &TenantName,
+        tasks: &[TaskId],
+        mut change: impl FnMut(&mut Task) -> bool,
+    ) -> Vec<Controlled> {
+        let mut answers = Vec::new();
+        for id in tasks {
+            answers.push(match self.task_mut(tenant, *id) {
+                None => Controlled::Unknown,
+                Some(task) => {
+                    let changed = change(task);
+                    let conflict = Controlled::Conflict { status: task.status };
+                    if changed { Controlled::Done } else { conflict }
+                }
+            });
+        }
+        answers
+    }
+}

@@ -1,0 +1,55 @@
+//! What the orders of people have in common.
+
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::state::Status;
+use rusqlite::{OptionalExtension as _, params};
+
+use super::Scope;
+use crate::sqlite::error::Result;
+use crate::sqlite::index::heads::Range;
+use crate::sqlite::row;
+
+/// A task that an order is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) task: TaskId,
+    pub(super) status: Status,
+    pub(super) epoch: u32,
+    pub(super) charged: u32,
+    pub(super) range: Range,
+    pub(super) run_at: i64,
+}
+
+/// Finds a tenant's task.
+pub(super) fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Result<Option<Found>> {
+    let mut statement = scope.connection.prepare_cached(
+        "/* control.find */ SELECT status, epoch, charged, lane, rank, run_at
+         FROM task JOIN lane ON lane.id = task.lane WHERE task.id = ? AND lane.tenant = ?",
+    )?;
+    let key = params![task.as_bytes(), tenant.as_str()];
+    let found = statement.query_row(key, |row| {
+        let range = Range { lane: row.get(3)?, rank: row.get(4)? };
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, range, row.get(5)?))
+    });
+    let Some((status, epoch, charged, range, run_at)) = found.optional()? else { return Ok(None) };
+    let status = row::decode_status(status, task.as_bytes())?;
+    Ok(Some(Found { task, status, epoch, charged, range, run_at }))
+}
+
+/// Takes a waiting task out of the due table.
+pub(super) fn stop_waiting(scope: &mut Scope<'_>, found: &Found) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* control.stop_waiting */ DELETE FROM due
+             WHERE lane = ? AND rank = ? AND run_at = ? AND task = ?",
+        )?
+        .execute(params![
+            found.range.lane,
+            found.range.rank,
+            found.run_at,
+            found.task.as_bytes()
+        ])?;
+    scope.index.heads.refresh(scope.connection, found.range)
+}

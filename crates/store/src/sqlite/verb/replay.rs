@@ -1,0 +1,70 @@
+//! Replay: open the next run of tasks that have ended.
+
+use duly_core::ports::store::{Controlled, ReplayTasks};
+use duly_core::state::{Event, transition};
+use rusqlite::params;
+
+use super::control::{Found, find};
+use super::{Scope, Verb};
+use crate::sqlite::error::Result;
+use crate::sqlite::row;
+
+impl Verb for ReplayTasks {
+    type Answer = Vec<Controlled>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
+        let mut answers = Vec::with_capacity(self.tasks.len());
+        for task in &self.tasks {
+            answers.push(match find(scope, &self.tenant, *task)? {
+                None => Controlled::Unknown,
+                Some(found) => one(scope, &found, self.payload.as_deref())?,
+            });
+        }
+        Ok(answers)
+    }
+}
+
+fn one(scope: &mut Scope<'_>, found: &Found, payload: Option<&str>) -> Result<Controlled> {
+    let Ok(status) = transition(found.status, Event::Replay) else {
+        return Ok(Controlled::Conflict { status: found.status });
+    };
+    let run_at = scope.now.millis();
+    // Without a session no outcome of the run before can be taken for one of this run.
+    scope
+        .connection
+        .prepare_cached(
+            "/* replay */ UPDATE task SET status = ?4, run = run + 1, charged = 0, losses = 0,
+                    run_at = ?5, granted_at = NULL, finished_at = NULL, session = NULL,
+                    result = NULL, error = NULL
+             WHERE id = ?1 AND epoch = ?2 AND status = ?3",
+        )?
+        .execute(params![
+            found.task.as_bytes(),
+            found.epoch,
+            row::encode_status(found.status),
+            row::encode_status(status),
+            run_at,
+        ])?;
+    if let Some(payload) = payload {
+        change_payload(scope, found, payload)?;
+    }
+    scope.wait(found.range, run_at, found.task.as_bytes())?;
+    Ok(Controlled::Done)
+}
+
+fn change_payload(scope: &Scope<'_>, found: &Found, payload: &str) -> Result<()> {
+    let inline = payload.len() <= row::INLINE_PAYLOAD_BYTES;
+    let id = found.task.as_bytes();
+    scope.connection.execute(
+        "/* replay.payload */ UPDATE task SET payload = ? WHERE id = ?",
+        params![inline.then_some(payload), id],
+    )?;
+    scope.connection.execute("/* replay.payload */ DELETE FROM payload WHERE task = ?", [id])?;
+    if !inline {
+        scope.connection.execute(
+            "/* replay.payload */ INSERT INTO payload (task, body) VALUES (?, ?)",
+            params![id, payload],
+        )?;
+    }
+    Ok(())
+}

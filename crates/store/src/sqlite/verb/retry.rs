@@ -1,0 +1,42 @@
+//! Retry: make tasks that wait for their next attempt due now.
+
+use duly_core::ports::store::{Controlled, RetryTasks};
+use duly_core::state::Status;
+use rusqlite::params;
+
+use super::control::{Found, find, stop_waiting};
+use super::{Scope, Verb};
+use crate::sqlite::error::Result;
+
+impl Verb for RetryTasks {
+    type Answer = Vec<Controlled>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
+        let mut answers = Vec::with_capacity(self.tasks.len());
+        for task in &self.tasks {
+            answers.push(match find(scope, &self.tenant, *task)? {
+                None => Controlled::Unknown,
+                Some(found) if found.status == Status::Pending && found.charged > 0 => {
+                    one(scope, &found)?
+                }
+                Some(found) => Controlled::Conflict { status: found.status },
+            });
+        }
+        Ok(answers)
+    }
+}
+
+fn one(scope: &mut Scope<'_>, found: &Found) -> Result<Controlled> {
+    let run_at = scope.now.millis().min(found.run_at);
+    if run_at < found.run_at {
+        stop_waiting(scope, found)?;
+        scope
+            .connection
+            .prepare_cached(
+                "/* retry */ UPDATE task SET run_at = ? WHERE id = ? AND epoch = ? AND status = 1",
+            )?
+            .execute(params![run_at, found.task.as_bytes(), found.epoch])?;
+        scope.wait(found.range, run_at, found.task.as_bytes())?;
+    }
+    Ok(Controlled::Done)
+}
