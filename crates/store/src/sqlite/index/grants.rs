@@ -1,9 +1,8 @@
 //! Live leases by the batch they were granted in. A batch's row in the file goes with its last
 //! lease.
 
-use std::collections::HashMap;
-
 use duly_core::id::{SessionId, TaskId};
+use foldhash::HashMap;
 use rusqlite::{Connection, params};
 
 use crate::sqlite::error::{Fault, Result};

@@ -1,9 +1,10 @@
 //! The earliest run time of every (lane, rank) that has waiting tasks: tells without a query
 //! which ranges are due, which lanes are drained, and when to wake up next.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use duly_core::limits::PRIORITY;
+use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lanes::LaneId;

@@ -1,9 +1,8 @@
 //! The dictionary of lanes.
 
-use std::collections::HashMap;
-
 use duly_core::limits::LANES;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use foldhash::HashMap;
 use rusqlite::Connection;
 
 use crate::sqlite::error::{Fault, Result};

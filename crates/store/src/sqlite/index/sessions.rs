@@ -1,13 +1,12 @@
 //! Open sessions: which lanes each serves and how far its claims have come.
 
-use std::collections::{HashMap, HashSet};
-
 use duly_core::id::SessionId;
 use duly_core::name::{Lane, QueueName, TypeName};
 use duly_core::ports::store::OpenSession;
 
 use super::grants::{Batch, Grants};
 use super::lanes::{LaneId, Lanes};
+use foldhash::{HashMap, HashSet};
 
 #[derive(Debug)]
 pub(in crate::sqlite) struct Session {
@@ -51,7 +50,7 @@ impl Sessions {
         let mut state = Session {
             types: session.types.iter().cloned().collect(),
             queues: session.queues.iter().cloned().collect(),
-            lanes: HashSet::new(),
+            lanes: HashSet::default(),
             sequence: 0,
             granted: false,
         };

@@ -5,7 +5,7 @@ use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
 use rusqlite::params;
 
-use super::control::{Found, find, stop_waiting};
+use super::control::{Found, each, stop_waiting};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
@@ -15,15 +15,10 @@ impl Verb for CancelTasks {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
         let error = row::encode_failure(&Failure::new("CANCELLED", self.reason.clone()));
-        let mut answers = Vec::with_capacity(self.tasks.len());
-        for task in &self.tasks {
-            answers.push(match find(scope, &self.tenant, *task)? {
-                None => Controlled::Unknown,
-                Some(found) if found.status == Status::Cancelled => Controlled::Done,
-                Some(found) => one(scope, &found, &error)?,
-            });
-        }
-        Ok(answers)
+        each(scope, &self.tenant, &self.tasks, |scope, found| match found.status {
+            Status::Cancelled => Ok(Controlled::Done),
+            _ => one(scope, found, &error),
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
+use duly_core::ports::store::Controlled;
 use duly_core::state::Status;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -22,7 +23,7 @@ pub(super) struct Found {
 }
 
 /// Finds a tenant's task.
-pub(super) fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Result<Option<Found>> {
+fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Result<Option<Found>> {
     let mut statement = scope.connection.prepare_cached(
         "/* control.find */ SELECT status, epoch, charged, lane, rank, run_at
          FROM task JOIN lane ON lane.id = task.lane WHERE task.id = ? AND lane.tenant = ?",
@@ -35,6 +36,23 @@ pub(super) fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Resu
     let Some((status, epoch, charged, range, run_at)) = found.optional()? else { return Ok(None) };
     let status = row::decode_status(status, task.as_bytes())?;
     Ok(Some(Found { task, status, epoch, charged, range, run_at }))
+}
+
+/// Carries an order out for each of a tenant's tasks.
+pub(super) fn each(
+    scope: &mut Scope<'_>,
+    tenant: &TenantName,
+    tasks: &[TaskId],
+    mut order: impl FnMut(&mut Scope<'_>, &Found) -> Result<Controlled>,
+) -> Result<Vec<Controlled>> {
+    let mut answers = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        answers.push(match find(scope, tenant, *task)? {
+            None => Controlled::Unknown,
+            Some(found) => order(scope, &found)?,
+        });
+    }
+    Ok(answers)
 }
 
 /// Takes a waiting task out of the due table.

@@ -4,7 +4,7 @@ use duly_core::ports::store::{Controlled, ReplayTasks};
 use duly_core::state::{Event, transition};
 use rusqlite::params;
 
-use super::control::{Found, find};
+use super::control::{Found, each};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
@@ -13,14 +13,8 @@ impl Verb for ReplayTasks {
     type Answer = Vec<Controlled>;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
-        let mut answers = Vec::with_capacity(self.tasks.len());
-        for task in &self.tasks {
-            answers.push(match find(scope, &self.tenant, *task)? {
-                None => Controlled::Unknown,
-                Some(found) => one(scope, &found, self.payload.as_deref())?,
-            });
-        }
-        Ok(answers)
+        let payload = self.payload.as_deref();
+        each(scope, &self.tenant, &self.tasks, |scope, found| one(scope, found, payload))
     }
 }
 

@@ -4,7 +4,7 @@ use duly_core::ports::store::{Controlled, RetryTasks};
 use duly_core::state::Status;
 use rusqlite::params;
 
-use super::control::{Found, find, stop_waiting};
+use super::control::{Found, each, stop_waiting};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 
@@ -12,17 +12,13 @@ impl Verb for RetryTasks {
     type Answer = Vec<Controlled>;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
-        let mut answers = Vec::with_capacity(self.tasks.len());
-        for task in &self.tasks {
-            answers.push(match find(scope, &self.tenant, *task)? {
-                None => Controlled::Unknown,
-                Some(found) if found.status == Status::Pending && found.charged > 0 => {
-                    one(scope, &found)?
-                }
-                Some(found) => Controlled::Conflict { status: found.status },
-            });
-        }
-        Ok(answers)
+        each(scope, &self.tenant, &self.tasks, |scope, found| {
+            if found.status == Status::Pending && found.charged > 0 {
+                one(scope, found)
+            } else {
+                Ok(Controlled::Conflict { status: found.status })
+            }
+        })
     }
 }
 
