@@ -138,7 +138,9 @@ impl Dispatcher {
         let waiting = if state.claims { self.desk.take() } else { None };
         let claim = waiting.as_ref().map(|waiting| waiting.claim);
         if finishes.is_empty() && claim.is_none() {
-            // The submitter was quicker and serves the claim.
+            // The submitter was quicker and serves the claim, or the outcomes that kept claims
+            // waiting have been given up.
+            state.claims = true;
             return true;
         }
         let exchange = Exchange { session: self.session, finishes, claim };

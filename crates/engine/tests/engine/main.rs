@@ -272,3 +272,22 @@ async fn a_large_submit_that_fails_half_way_says_what_was_stored() {
     assert!(answers[1000..2000].iter().all(refused));
     assert!(answers[2000..].iter().all(Result::is_ok));
 }
+
+#[tokio::test(start_paused = true)]
+async fn work_goes_on_after_an_outcome_was_given_up_for_good() {
+    let world = World::new().await;
+    world.submit(draft("echo")).await;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    world.store.poison(lease.task);
+    world.store.poison_releases();
+    let (answers, leases, next) = tokio::join!(
+        world.source.finish(vec![finish(&lease, success())]),
+        world.source.claim(1),
+        async {
+            let later = Draft { delay_seconds: Some(60.0), ..draft("echo") };
+            world.submit(later).await.task
+        },
+    );
+    assert_eq!(answers.unwrap(), [Finished::Unknown]);
+    assert_eq!(leases.unwrap()[0].task, next.id);
+}

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a world that cannot be made fails its test")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -62,6 +62,7 @@ impl World {
             failures: AtomicUsize::new(0),
             failing_submit: AtomicUsize::new(0),
             poison: Mutex::new(None),
+            releases_fail: AtomicBool::new(false),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             held: Notify::new(),
         });
@@ -116,6 +117,7 @@ pub(crate) struct Watched {
     failures: AtomicUsize,
     failing_submit: AtomicUsize,
     poison: Mutex<Option<TaskId>>,
+    releases_fail: AtomicBool,
     gate: Semaphore,
     held: Notify,
 }
@@ -142,6 +144,11 @@ impl Watched {
     /// Every exchange with an outcome other than a release of this task fails for good.
     pub(crate) fn poison(&self, task: TaskId) {
         *self.poison.lock().unwrap() = Some(task);
+    }
+
+    /// A release of the poisoned task fails as well.
+    pub(crate) fn poison_releases(&self) {
+        self.releases_fail.store(true, Ordering::SeqCst);
     }
 
     /// Answers of submits are held back from now on.
@@ -207,8 +214,10 @@ impl Leases for Watched {
         self.exchanges.fetch_add(1, Ordering::SeqCst);
         self.fail()?;
         let poison = *self.poison.lock().unwrap();
-        let bad =
-            |finish: &Finish| Some(finish.task) == poison && finish.outcome != Outcome::Release;
+        let any = self.releases_fail.load(Ordering::SeqCst);
+        let bad = |finish: &Finish| {
+            Some(finish.task) == poison && (any || finish.outcome != Outcome::Release)
+        };
         if exchange.finishes.iter().any(bad) {
             let id = poison.unwrap().to_string();
             return Err(Error::Corrupt { table: "task", column: "told to", id });
