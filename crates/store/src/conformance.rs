@@ -118,6 +118,7 @@ macro_rules! conformance {
             $crate::conformance_area!($backend, concurrency:
                 many_claimers_run_every_task_once,
                 one_key_from_many_callers_stores_one_task,
+                a_cancel_and_a_finish_have_one_winner,
                 a_dropped_call_leaves_nothing_behind,
             );
         }

@@ -6,8 +6,9 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use duly_core::lease::Finish;
-use duly_core::ports::store::{Exchange, Submit, Submitted};
+use duly_core::lease::{Finish, Finished};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{CancelTasks, Controlled, Exchange, Submit, Submitted};
 use duly_core::state::Status;
 use futures_util::future::join_all;
 
@@ -65,6 +66,43 @@ pub async fn one_key_from_many_callers_stores_one_task(harness: Harness) {
         assert!(
             others.into_iter().all(|(_, answer)| *answer == Submitted::Replayed { id: winner })
         );
+    }
+}
+
+pub async fn a_cancel_and_a_finish_have_one_winner(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let tasks: Vec<_> = (0..400).map(|_| harness.task("email")).collect();
+    harness.submit(&tasks).await;
+    let leases = harness.claim(session, tasks.len()).await;
+    let races = leases.iter().enumerate().map(|(number, lease)| {
+        let cancel = async {
+            let order = CancelTasks {
+                tenant: TenantName::default_tenant(),
+                tasks: vec![lease.task],
+                reason: "raced".to_owned(),
+            };
+            harness.store().cancel(order).await.unwrap()[0]
+        };
+        let finish = harness.finish_one(session, lease, success());
+        // Every other time the other one is asked first.
+        async move {
+            if number % 2 == 0 {
+                tokio::join!(cancel, finish)
+            } else {
+                let (finished, cancelled) = tokio::join!(finish, cancel);
+                (cancelled, finished)
+            }
+        }
+    });
+    for (lease, outcome) in leases.iter().zip(join_all(races).await) {
+        let status = harness.get(lease.task).await.status;
+        match outcome {
+            (Controlled::Done, Finished::LeaseLost) => assert_eq!(status, Status::Cancelled),
+            (Controlled::Conflict { status: found }, Finished::Done) => {
+                assert_eq!((status, found), (Status::Success, Status::Success));
+            }
+            both => panic!("{both:?}"),
+        }
     }
 }
 
