@@ -1,8 +1,7 @@
 //! The small bodies of orders for one task. A body that is left out orders the default.
 
-use duly_core::json::{self, BadJson};
-use duly_core::limits::{PAYLOAD_BYTES, REASON_CHARS};
-use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
+use duly_core::limits::REASON_CHARS;
+use duly_core::submit::{FieldError, check_payload};
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
@@ -23,18 +22,7 @@ pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {
 pub(crate) fn payload(body: &[u8]) -> Result<Option<&str>, ApiError> {
     let Some(value) = only(body, Some("payload"))? else { return Ok(None) };
     let text = value.get();
-    if text.len() > PAYLOAD_BYTES {
-        let detail = format!("is {} bytes; the limit is {PAYLOAD_BYTES}", text.len());
-        return Err(one(FieldError::of("payload", PAYLOAD_TOO_LARGE, detail)));
-    }
-    json::check(text).map_err(|bad| {
-        let code = match bad {
-            BadJson::TooDeep => "TOO_DEEP",
-            BadJson::Nul => "NUL_CHARACTER",
-            BadJson::HalfCharacter => "INVALID_UNICODE",
-        };
-        one(FieldError::of("payload", code, bad.to_string()))
-    })?;
+    check_payload(text).map_err(one)?;
     Ok(Some(text))
 }
 

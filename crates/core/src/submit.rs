@@ -141,7 +141,7 @@ impl Draft {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             errors.push(FieldError::of("timeoutSeconds", "OUT_OF_RANGE", "must be above 0"));
         }
-        self.check_payload(&mut errors);
+        errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
         self.check_labels(&mut errors);
         self.check_key(&mut errors);
         let (Some(task_type), Some(queue), true) = (task_type, queue, errors.is_empty()) else {
@@ -195,21 +195,6 @@ impl Draft {
                 errors.push(FieldError::of("runAt", "INVALID_TIME", bad.to_string()));
                 Start::After(Duration::ZERO)
             }
-        }
-    }
-
-    fn check_payload(&self, errors: &mut Vec<FieldError>) {
-        let Some(text) = &self.payload else { return };
-        if text.len() > PAYLOAD_BYTES {
-            let detail = format!("is {} bytes; the limit is {PAYLOAD_BYTES}", text.len());
-            errors.push(FieldError::of("payload", PAYLOAD_TOO_LARGE, detail));
-        } else if let Err(bad) = json::check(text) {
-            let code = match bad {
-                json::BadJson::TooDeep => "TOO_DEEP",
-                json::BadJson::Nul => "NUL_CHARACTER",
-                json::BadJson::HalfCharacter => "INVALID_UNICODE",
-            };
-            errors.push(FieldError::of("payload", code, bad.to_string()));
         }
     }
 
@@ -295,6 +280,22 @@ fn choice<T: Copy>(
         errors.push(FieldError::of(name, "UNKNOWN_WORD", detail));
     }
     found
+}
+
+/// Checks JSON text as a payload: of a submit, and of a replay that changes it.
+pub fn check_payload(text: &str) -> Result<(), FieldError> {
+    if text.len() > PAYLOAD_BYTES {
+        let detail = format!("is {} bytes; the limit is {PAYLOAD_BYTES}", text.len());
+        return Err(FieldError::of("payload", PAYLOAD_TOO_LARGE, detail));
+    }
+    json::check(text).map_err(|bad| {
+        let code = match bad {
+            json::BadJson::TooDeep => "TOO_DEEP",
+            json::BadJson::Nul => "NUL_CHARACTER",
+            json::BadJson::HalfCharacter => "INVALID_UNICODE",
+        };
+        FieldError::of("payload", code, bad.to_string())
+    })
 }
 
 /// The code of a payload over the limit, which answers 413 and not 422.

@@ -9,7 +9,7 @@ mod pace;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::lease::Lease;
 use duly_core::limits::{CONCURRENCY, PREFETCH, STORE_BATCH, TIMEOUT};
 use duly_core::ports::random::Random;
 use duly_core::ports::work_source::{Closed, WorkSource};
@@ -242,8 +242,8 @@ impl Executor {
 
     /// Releases the oldest waiting leases.
     fn hand_back(&mut self, count: usize) {
-        for Lease { task, epoch, .. } in self.buffer.take(count) {
-            self.completer.push(Finish { task, epoch, outcome: Outcome::Release });
+        for lease in self.buffer.take(count) {
+            self.completer.push(lease.release());
         }
     }
 }

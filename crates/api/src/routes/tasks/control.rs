@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{CancelRequest, Problem, ReplayRequest, TaskView};
-use duly_core::id::TaskId;
 use duly_core::limits::BODY_BYTES;
 use duly_core::task::Task;
 use duly_engine::command::control::Error;
 
-use super::get::absent;
+use super::get::{PathId, absent, task_id};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::{body, order_fields};
-
-type Id = Result<Path<String>, PathRejection>;
 
 /// Cancel a task
 ///
@@ -40,12 +36,12 @@ type Id = Result<Path<String>, PathRejection>;
 )]
 pub(crate) async fn cancel_task(
     State(app): State<App>,
-    id: Id,
+    id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (headers, body) = read(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
-    let cancelled = app.engine.cancel(app.tenant_of(&headers), parse(id)?, reason).await;
+    let cancelled = app.engine.cancel(app.tenant_of(&headers), task_id(id)?, reason).await;
     answer(cancelled, "only a task that waits or runs can be cancelled")
 }
 
@@ -72,12 +68,12 @@ pub(crate) async fn cancel_task(
 )]
 pub(crate) async fn replay_task(
     State(app): State<App>,
-    id: Id,
+    id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (headers, body) = read(&app, request).await?;
     let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
-    let replayed = app.engine.replay(app.tenant_of(&headers), parse(id)?, payload).await;
+    let replayed = app.engine.replay(app.tenant_of(&headers), task_id(id)?, payload).await;
     answer(replayed, "only a task that has ended can be replayed")
 }
 
@@ -98,17 +94,13 @@ pub(crate) async fn replay_task(
 )]
 pub(crate) async fn retry_task(
     State(app): State<App>,
-    id: Id,
+    id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (headers, body) = read(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
-    let retried = app.engine.retry(app.tenant_of(&headers), parse(id)?).await;
+    let retried = app.engine.retry(app.tenant_of(&headers), task_id(id)?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
-}
-
-fn parse(id: Id) -> Result<TaskId, ApiError> {
-    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)
 }
 
 /// The body, which may be left out; one that is there must be JSON.

@@ -36,14 +36,13 @@ use crate::{duration, query};
 )]
 pub(crate) async fn get_task(
     State(app): State<App>,
-    id: Result<Path<String>, PathRejection>,
+    id: PathId,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
-    // An id that cannot be one answers like one that is not there: there is nothing to tell.
-    let id: TaskId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)?;
+    let id = task_id(id)?;
     let tenant = app.tenant_of(&headers);
     let task = match wait {
         None => app.engine.get(tenant, id).await?,
@@ -58,6 +57,14 @@ fn patience(text: &str) -> Result<Duration, ApiError> {
         let most = WAIT.as_secs();
         query::invalid(format!("`wait` must be a time such as 30s or PT30S, at most {most}s"))
     })
+}
+
+/// The id in a path, as far as it could be read.
+pub(super) type PathId = Result<Path<String>, PathRejection>;
+
+/// An id that cannot be one answers like one that is not there: there is nothing to tell.
+pub(super) fn task_id(id: PathId) -> Result<TaskId, ApiError> {
+    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)
 }
 
 /// Answers alike for a task that does not exist and for another tenant's.
