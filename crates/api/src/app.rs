@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use duly_core::name::TenantName;
 use duly_engine::Engine;
+use duly_engine::random::OsRandom;
 
 use crate::body::Budget;
 use crate::config::Config;
@@ -19,12 +20,15 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) request_ids: RequestIds,
     pub(crate) budget: Budget,
+    /// Draws the waits of failed attempts that are reported over the network.
+    pub(crate) random: OsRandom,
 }
 
 impl App {
     pub(crate) fn new(engine: Engine, config: Config) -> Self {
         let request_ids = RequestIds::new(config.instance);
-        Self(Arc::new(Shared { engine, config, request_ids, budget: Budget::default() }))
+        let (budget, random) = (Budget::default(), OsRandom::new());
+        Self(Arc::new(Shared { engine, config, request_ids, budget, random }))
     }
 
     /// Whose tasks a request is about: the one place that will know of tokens.

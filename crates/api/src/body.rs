@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use bytes::{Bytes, BytesMut};
+use duly_core::limits::BODY_BYTES;
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -61,6 +63,38 @@ pub(crate) async fn read(
         let detail = format!("the body did not arrive within {} s", patience.as_secs());
         Err(ApiError::new(Code::BodyTimeout, detail))
     })
+}
+
+/// Reads a body that must be JSON.
+pub(crate) async fn read_json(
+    app: &App,
+    request: Request,
+    limit: usize,
+) -> Result<(HeaderMap, Buffered), ApiError> {
+    let (head, body) = request.into_parts();
+    require_json(&head.headers)?;
+    let body = read(app, &head.headers, body, limit).await?;
+    Ok((head.headers, body))
+}
+
+/// Reads a body that may be left out; one that is there must be JSON.
+pub(crate) async fn read_optional_json(
+    app: &App,
+    request: Request,
+) -> Result<(HeaderMap, Buffered), ApiError> {
+    let (head, body) = request.into_parts();
+    let body = read(app, &head.headers, body, BODY_BYTES).await?;
+    if !body.bytes.is_empty() {
+        require_json(&head.headers)?;
+    }
+    Ok((head.headers, body))
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    if media_type(headers)?.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(unsupported("send the body as JSON with Content-Type: application/json"))
 }
 
 /// The media type of a body, without parameters; anything but plain content is refused.

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
-use duly_engine::command::submit;
+use duly_engine::command::{submit, worker};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -51,6 +51,7 @@ codes! {
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
+    SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
@@ -66,6 +67,7 @@ codes! {
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" UNPROCESSABLE_ENTITY
         "The idempotency key belongs to another body";
     LaneLimit "LANE_LIMIT" UNPROCESSABLE_ENTITY "There are too many queue and type pairs";
+    TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
     Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
     ShuttingDown "SHUTTING_DOWN" SERVICE_UNAVAILABLE "The server is shutting down";
@@ -103,7 +105,7 @@ impl ApiError {
         Self(Arc::new(Inner { code, detail, errors, retry_after: None, cause: None }))
     }
 
-    /// All that is wrong with the fields of a task; `unlisted` more were found.
+    /// All that is wrong with the fields of a body; `unlisted` more were found.
     pub(crate) fn fields(errors: Vec<FieldError>, unlisted: usize) -> Self {
         let has = |code| errors.iter().any(|error| error.code == code);
         let code = if has(PAYLOAD_TOO_LARGE) {
@@ -115,7 +117,7 @@ impl ApiError {
         };
         let first = errors.first().expect("a refusal names at least one field");
         let mut detail = match first.pointer.as_str() {
-            "" => format!("the task {}", first.detail),
+            "" => format!("it {}", first.detail),
             pointer => format!("{pointer}: {}", first.detail),
         };
         if errors.len() + unlisted > 1 {
@@ -142,6 +144,11 @@ impl ApiError {
 
     pub(crate) fn overloaded(detail: &'static str) -> Self {
         Self::retry(Code::Overloaded, 1, detail)
+    }
+
+    fn shutting_down() -> Self {
+        let detail = "the server is shutting down; try again when it is back";
+        Self::retry(Code::ShuttingDown, 5, detail)
     }
 
     fn retry(code: Code, seconds: u16, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -234,11 +241,7 @@ impl From<submit::Error> for ApiError {
             submit::Error::Overloaded => Self::overloaded(
                 "too many submissions are waiting for the store; try again in a moment",
             ),
-            submit::Error::Closed => Self::retry(
-                Code::ShuttingDown,
-                5,
-                "the server is shutting down; try again when it is back",
-            ),
+            submit::Error::Closed => Self::shutting_down(),
             submit::Error::Store(error) => Self::from(&*error),
         }
     }
@@ -255,6 +258,19 @@ impl From<submit::Refused> for ApiError {
             submit::Refused::KeyReused => Self::new(Code::IdempotencyKeyReused, detail),
             submit::Refused::LaneLimit => Self::new(Code::LaneLimit, detail),
             submit::Refused::NotStored { .. } => Self::new(Code::StoreUnavailable, detail),
+        }
+    }
+}
+
+impl From<worker::Error> for ApiError {
+    fn from(error: worker::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            worker::Error::UnknownSession => Self::new(Code::SessionNotFound, detail),
+            // Sessions end when their time to live is over, not within a second.
+            worker::Error::TooManySessions => Self::retry(Code::TooManySessions, 10, detail),
+            worker::Error::Closed => Self::shutting_down(),
+            worker::Error::Store(error) => Self::from(error),
         }
     }
 }

@@ -10,7 +10,9 @@ mod cursor;
 mod duration;
 mod edge;
 mod error;
+mod fields;
 mod guard;
+mod lease_fields;
 mod openapi;
 mod order_fields;
 mod query;
@@ -18,6 +20,7 @@ mod request_id;
 mod router;
 mod routes;
 mod server;
+mod session_fields;
 mod task_fields;
 
 pub use config::Config;

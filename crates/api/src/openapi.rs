@@ -7,24 +7,24 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
-use crate::routes::{health, tasks};
+use crate::routes::{health, versioned};
 
 /// The OpenAPI 3.1 document.
 pub fn document() -> utoipa::openapi::OpenApi {
     described().into_openapi()
 }
 
-/// The routes as they are documented: tasks under `/v1`, health at the root.
+/// The routes as they are documented: health at the root, all else under `/v1`.
 pub(crate) fn described() -> OpenApiRouter<App> {
-    let mut tasks = tasks::routes();
-    for item in tasks.get_openapi_mut().paths.paths.values_mut() {
+    let mut routes = versioned();
+    for item in routes.get_openapi_mut().paths.paths.values_mut() {
         operations(item).for_each(add_common_problems);
     }
-    OpenApiRouter::with_openapi(Described::openapi()).nest("/v1", tasks).merge(health::routes())
+    OpenApiRouter::with_openapi(Described::openapi()).nest("/v1", routes).merge(health::routes())
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post].into_iter().flatten()
+    [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten()
 }
 
 /// What any request can be answered with, so that no handler has to repeat it.
@@ -64,6 +64,8 @@ fn problem(description: &str) -> Response {
     ),
     tags(
         (name = "tasks", description = "Submit tasks and see what becomes of them"),
+        (name = "dead letters", description = "Look at tasks that failed, and run them again"),
+        (name = "workers", description = "Get work over the network and be done with it"),
         (name = "health", description = "What the server says of itself"),
     ),
 )]

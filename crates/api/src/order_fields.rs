@@ -1,60 +1,109 @@
-//! The small bodies of orders for one task. A body that is left out orders the default.
+//! The small bodies of orders, for one task or for dead letters. A body that is left out orders
+//! the default.
 
+use duly_core::filter::Filter;
 use duly_core::limits::REASON_CHARS;
+use duly_core::ports::store::DeadFilter;
 use duly_core::submit::{FieldError, check_payload};
+use duly_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::task_fields;
+use crate::fields::{self, Fields, Place};
+
+/// The most dead letters per second that a replay may ask for: more is all at once.
+const PER_SECOND: f64 = 100_000.0;
 
 /// `{reason?}`
 pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {
-    let Some(value) = only(body, Some("reason"))? else { return Ok(String::new()) };
-    let reason = task_fields::read_string(value, "/reason".to_owned()).map_err(one)?;
+    let (mut fields, [reason]) = read(body, ["reason"])?;
+    let at = Place::Body;
+    let reason = fields.string(reason, at.field("reason")).unwrap_or_default();
     if reason.chars().count() > REASON_CHARS || reason.contains('\0') {
         let detail = format!("is at most {REASON_CHARS} characters, none of them U+0000");
-        return Err(one(FieldError::of("reason", "OUT_OF_RANGE", detail)));
+        fields.refuse(at.field("reason"), "OUT_OF_RANGE", detail);
     }
-    Ok(reason)
+    fields.end(Some(reason))
 }
 
 /// `{payload?}`
 pub(crate) fn payload(body: &[u8]) -> Result<Option<&str>, ApiError> {
-    let Some(value) = only(body, Some("payload"))? else { return Ok(None) };
-    let text = value.get();
-    check_payload(text).map_err(one)?;
-    Ok(Some(text))
+    let (fields, [payload]) = read(body, ["payload"])?;
+    let payload = fields.end(Some(payload.map(RawValue::get)))?;
+    payload.map(check_payload).transpose().map_err(|bad| ApiError::fields(vec![bad], 0))?;
+    Ok(payload)
 }
 
 /// No field at all.
 pub(crate) fn nothing(body: &[u8]) -> Result<(), ApiError> {
-    only(body, None).map(|_| ())
+    let (fields, []) = read(body, [])?;
+    fields.end(Some(()))
 }
 
-/// The value of the only field that is allowed; `null` counts as absent.
-fn only<'a>(body: &'a [u8], name: Option<&str>) -> Result<Option<&'a RawValue>, ApiError> {
+/// `{filter?, perSecond?}`
+#[derive(Debug)]
+pub(crate) struct ReplayDead {
+    pub(crate) filter: String,
+    pub(crate) per_second: Option<f64>,
+}
+
+impl ReplayDead {
+    pub(crate) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let (mut fields, [filter, per_second]) = read(body, ["filter", "perSecond"])?;
+        let at = Place::Body;
+        let filter = fields.string(filter, at.field("filter")).unwrap_or_default();
+        let per_second = fields.number(per_second, at.field("perSecond"));
+        if per_second.is_some_and(|rate| rate <= 0.0 || rate > PER_SECOND) {
+            let detail = format!("must be above 0 and at most {PER_SECOND}");
+            fields.refuse(at.field("perSecond"), "OUT_OF_RANGE", detail);
+        }
+        fields.end(Some(Self { filter, per_second }))
+    }
+}
+
+/// `{filter?, all?}`
+#[derive(Debug)]
+pub(crate) struct PurgeDead {
+    pub(crate) filter: String,
+    pub(crate) all: bool,
+}
+
+impl PurgeDead {
+    pub(crate) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let (mut fields, [filter, all]) = read(body, ["filter", "all"])?;
+        let filter = fields.string(filter, Place::Body.field("filter")).unwrap_or_default();
+        let all = fields.flag(all, Place::Body.field("all")).unwrap_or_default();
+        fields.end(Some(Self { filter, all }))
+    }
+
+    /// Refuses to delete everything unless the order says so.
+    pub(crate) fn check(&self, filter: &DeadFilter) -> Result<(), ApiError> {
+        if self.all || *filter != DeadFilter::default() {
+            return Ok(());
+        }
+        let detail = "must be true to delete every dead letter; or give a filter";
+        Err(ApiError::fields(vec![FieldError::of("all", "REQUIRED", detail)], 0))
+    }
+}
+
+/// The filter of a body.
+pub(crate) fn filter(text: &str, now: Timestamp) -> Result<DeadFilter, ApiError> {
+    let filter = Filter::parse(text, now).map_err(|bad| {
+        ApiError::fields(vec![FieldError::of("filter", "INVALID_FILTER", bad.to_string())], 0)
+    })?;
+    Ok(filter.into())
+}
+
+fn read<'a, const N: usize>(
+    body: &'a [u8],
+    names: [&'static str; N],
+) -> Result<(Fields, [Option<&'a RawValue>; N]), ApiError> {
+    let mut fields = Fields::default();
     if body.is_empty() {
-        return Ok(None);
+        return Ok((fields, [None; N]));
     }
-    let object: &RawValue =
-        serde_json::from_slice(body).map_err(|bad| ApiError::malformed(&bad))?;
-    let mut found = None;
-    for (field, value) in task_fields::object(object)? {
-        if Some(field.as_str()) != name {
-            let detail = "is no field of this order; check its spelling";
-            return Err(one(FieldError::of(
-                &task_fields::shorten(&field),
-                "UNKNOWN_FIELD",
-                detail,
-            )));
-        }
-        if found.replace(value).is_some() {
-            return Err(one(FieldError::of(&field, "DUPLICATE_FIELD", "is given twice")));
-        }
+    match fields.object(fields::parse(body)?, Place::Body, names) {
+        Some(values) => Ok((fields, values)),
+        None => fields.end(None),
     }
-    Ok(found.filter(|value| value.get() != "null"))
-}
-
-fn one(error: FieldError) -> ApiError {
-    ApiError::fields(vec![error], 0)
 }

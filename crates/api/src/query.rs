@@ -28,6 +28,13 @@ pub(crate) fn read<const N: usize>(
     Ok(values)
 }
 
+/// How many items a page may have: what the parameter `limit` says, or the default.
+pub(crate) fn limit(text: Option<String>, default: u32, most: u32) -> Result<u32, ApiError> {
+    let Some(text) = text else { return Ok(default) };
+    let size = text.parse().ok().filter(|size| (1..=most).contains(size));
+    size.ok_or_else(|| invalid(format!("`limit` must be a whole number from 1 to {most}")))
+}
+
 /// A refusal that says what the parameter should be.
 pub(crate) fn invalid(detail: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
     ApiError::new(Code::InvalidParameter, detail)

@@ -12,7 +12,7 @@ use utoipa_swagger_ui::{Config as ViewerConfig, SwaggerUi};
 use crate::app::App;
 use crate::config::Config;
 use crate::error::{ApiError, Code};
-use crate::routes::{health, tasks};
+use crate::routes::{health, versioned};
 use crate::{edge, openapi};
 
 const DOCUMENT: &str = "/openapi.json";
@@ -28,7 +28,7 @@ pub fn router(engine: Engine, config: Config) -> Router {
     // The validator's badge would be fetched from its own site.
     let viewer = ViewerConfig::from(DOCUMENT).validator_url("none").deep_linking(true);
     described
-        .merge(tasks::routes().split_for_parts().0)
+        .merge(versioned().split_for_parts().0)
         .nest("/v1", health::routes().split_for_parts().0)
         .route(DOCUMENT, serve_document.clone())
         .route("/v1/openapi.json", serve_document)

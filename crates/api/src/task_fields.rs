@@ -11,20 +11,16 @@ use duly_core::submit::{Draft, FieldError, Spec};
 use serde_json::value::RawValue;
 
 use crate::error::{ApiError, Code};
+use crate::fields::{self, HALF_CHARACTER, shorten};
 
 mod back_off;
 mod slots;
 
-pub(crate) use slots::shorten;
 use slots::{Field, Slots};
-
-/// How many errors of one task are listed; the rest is counted.
-const ERRORS: usize = 20;
 
 /// Reads one task from a whole body. `key` is the idempotency key of the header.
 pub(crate) fn read(body: &[u8], key: Option<String>) -> Result<Spec, ApiError> {
-    let task: &RawValue = serde_json::from_slice(body).map_err(|bad| ApiError::malformed(&bad))?;
-    read_value(task, key)
+    read_value(fields::parse(body)?, key)
 }
 
 /// Reads one task from text that is known to be JSON.
@@ -87,28 +83,15 @@ fn number(slots: &mut Slots<'_>, field: Field) -> Option<f64> {
     read_number(value, field.pointer()).map_err(|error| slots.refuse(error)).ok()
 }
 
-/// The pairs of a value that must be an object.
-pub(crate) fn object(value: &RawValue) -> Result<Vec<(String, &RawValue)>, ApiError> {
-    if !value.get().starts_with('{') {
-        return Err(ApiError::fields(vec![wrong_type(String::new(), "an object")], 0));
-    }
-    slots::pairs(value).map_err(|_| ApiError::fields(vec![bad_unicode(String::new())], 0))
-}
-
-pub(crate) fn read_string(value: &RawValue, pointer: String) -> Result<String, FieldError> {
-    if !value.get().starts_with('"') {
-        return Err(wrong_type(pointer, "a string"));
-    }
-    serde_json::from_str(value.get()).map_err(|_| bad_unicode(pointer))
+fn read_string(value: &RawValue, pointer: String) -> Result<String, FieldError> {
+    fields::read_string(value).map_err(|(code, detail)| {
+        let detail = detail.to_owned();
+        FieldError { pointer, code, detail }
+    })
 }
 
 fn read_number(value: &RawValue, pointer: String) -> Result<f64, FieldError> {
-    let text = value.get();
-    if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-        return Err(wrong_type(pointer, "a number"));
-    }
-    // A number that is too large for a float becomes infinite, which no field allows.
-    Ok(text.parse().expect("a JSON number is a Rust number"))
+    fields::read_number(value).ok_or_else(|| wrong_type(pointer, "a number"))
 }
 
 fn labels(slots: &mut Slots<'_>) -> BTreeMap<String, String> {
@@ -124,7 +107,7 @@ fn labels(slots: &mut Slots<'_>) -> BTreeMap<String, String> {
     };
     let mut labels = BTreeMap::new();
     for (key, value) in pairs {
-        let place = || FieldError::of(&slots::shorten(&key), "", "").pointer;
+        let place = || FieldError::of(&shorten(&key), "", "").pointer;
         if !value.get().starts_with('"') {
             slots.refuse(wrong_type(format!("{pointer}{}", place()), "a string"));
         } else if let Ok(text) = serde_json::from_str(value.get()) {
@@ -161,8 +144,7 @@ fn wrong_type(pointer: String, wanted: &str) -> FieldError {
 }
 
 fn bad_unicode(pointer: String) -> FieldError {
-    let detail = "holds half of a surrogate pair, which is no character";
-    FieldError { pointer, code: "INVALID_UNICODE", detail: detail.to_owned() }
+    FieldError { pointer, code: "INVALID_UNICODE", detail: HALF_CHARACTER.to_owned() }
 }
 
 fn unsupported(field: Field) -> FieldError {

@@ -1,11 +1,18 @@
 //! Flags and commands.
 
+mod dlq;
+mod worker;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::id::TaskId;
+use duly_core::limits::{CONCURRENCY, LOSSES};
+
+pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
+pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
 
 /// A task scheduler that starts with nothing else installed.
 #[derive(Debug, Parser)]
@@ -25,6 +32,12 @@ pub(crate) enum Command {
     /// Submit tasks and look at them
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Look at tasks that failed, run them again or delete them
+    #[command(subcommand)]
+    Dlq(DlqCommand),
+    /// Run tasks in another process or on another machine
+    #[command(subcommand)]
+    Worker(WorkerCommand),
     /// Check this machine, the data directory and the server
     Doctor(DoctorArgs),
     /// Measure this machine: what the engine reaches beside bare SQLite
@@ -39,21 +52,20 @@ pub(crate) struct DevArgs {
     /// Where the database lives
     #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
     pub(crate) data: PathBuf,
-    /// Handlers that run at once
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency)]
+    /// Handlers that run at once in this process; 0 leaves all work to workers elsewhere
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency_or_none)]
     pub(crate) concurrency: usize,
+    /// How long a worker elsewhere may be silent before others get its tasks
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = session_ttl)]
+    pub(crate) session_ttl: Duration,
+    /// How many workers may die with a task before it is failed
+    #[arg(long, value_name = "N", default_value_t = LOSSES,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) loss_limit: u32,
     /// Switch on a bug that the tests must catch
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "NAME", hide = true)]
-    pub(crate) planted_bug: Option<PlantedBug>,
-}
-
-/// Bugs that a test build carries, asleep.
-#[cfg(feature = "planted-bugs")]
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum PlantedBug {
-    /// Answers a submit before it is committed
-    AcknowledgeBeforeCommit,
+    pub(crate) planted_bug: Option<duly_store::sqlite::PlantedBug>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -64,6 +76,8 @@ pub(crate) enum TaskCommand {
     Get(GetArgs),
     /// List tasks, newest due time first
     List(ListArgs),
+    /// Show the attempts of a task that went wrong
+    Attempts(AttemptsArgs),
     /// End a task that waits or runs
     Cancel(CancelArgs),
     /// Run a task again that has ended
@@ -170,6 +184,15 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct AttemptsArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct CancelArgs {
     /// The task
     #[arg(value_name = "ID")]
@@ -234,6 +257,8 @@ pub(crate) enum Part {
     Engine,
     /// The server over HTTP
     Rest,
+    /// A worker elsewhere, over HTTP
+    Remote,
     /// Idle latency and lateness
     Punctuality,
 }
@@ -249,15 +274,28 @@ fn duration(text: &str) -> Result<Duration, String> {
     parsed.ok_or_else(|| "not a duration, such as 500ms, 30s, 2m or PT30S".to_owned())
 }
 
+fn session_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = duration(text)?;
+    let sane = (Duration::from_millis(500)..=Duration::from_secs(3600)).contains(&ttl);
+    if sane { Ok(ttl) } else { Err("must be from 500ms to 1h".to_owned()) }
+}
+
 fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("not of the form KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
+fn concurrency_or_none(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { concurrency(text).map_err(|_| at_most("0")) }
+}
+
 fn concurrency(text: &str) -> Result<usize, String> {
-    let most = duly_core::limits::CONCURRENCY;
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("must be a number from 1 to {most}"))
+    let number = text.parse().ok().filter(|number| (1..=CONCURRENCY).contains(number));
+    number.ok_or_else(|| at_most("1"))
+}
+
+fn at_most(least: &str) -> String {
+    format!("must be a number from {least} to {CONCURRENCY}")
 }
 
 #[cfg(test)]

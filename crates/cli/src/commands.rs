@@ -2,5 +2,22 @@
 
 pub(crate) mod bench;
 pub(crate) mod dev;
+pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod task;
+pub(crate) mod worker;
+
+use anyhow::Context as _;
+use duly_client::Client;
+
+use crate::args::ClientArgs;
+
+/// Runs the calls of a client on this thread.
+fn block_on<T>(calls: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(calls)
+}
+
+fn connect(args: &ClientArgs) -> anyhow::Result<Client> {
+    Ok(Client::new(&args.server, args.token.as_deref())?)
+}

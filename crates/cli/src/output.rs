@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use duly_client::wire::TaskView;
+use duly_core::time::Timestamp;
 use serde::Serialize;
 
 /// Prints data for programs and people.
@@ -34,7 +35,8 @@ fn harmless(text: &str) -> String {
 }
 
 /// "1 attempt", "2 attempts".
-pub(crate) fn count(number: u32, noun: &str) -> String {
+pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
@@ -67,8 +69,6 @@ pub(crate) fn tasks(tasks: &[TaskView]) -> String {
 
 /// One task, one field a line.
 pub(crate) fn task(task: &TaskView) -> String {
-    let instant =
-        |at: Option<duly_core::time::Timestamp>| at.map_or("-".to_owned(), |at| at.to_string());
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     let mut add = |name: &str, value: String| {
@@ -106,6 +106,12 @@ pub(crate) fn trimmed(table: &Table) -> String {
     table.lines().map(|line| harmless(line.trim())).collect::<Vec<_>>().join("\n")
 }
 
-fn first_line(text: &str) -> String {
+/// An instant that may not have come.
+pub(crate) fn instant(at: Option<Timestamp>) -> String {
+    at.map_or("-".to_owned(), |at| at.to_string())
+}
+
+/// The beginning of a text, for a table.
+pub(crate) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(60).collect()
 }

@@ -1,5 +1,7 @@
 //! The one place that picks concrete types and ties them together.
 
+mod worker;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +10,19 @@ use anyhow::Context as _;
 use duly_api::HostPolicy;
 use duly_core::limits::PREFETCH;
 use duly_core::ports::random::Random;
+use duly_core::ports::store::Rules;
 use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
 use duly_store::clock::SystemClock;
 use duly_store::sqlite::SqliteStore;
 use duly_worker::{Executor, Guard, handlers};
+use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::worker::RemoteWorker;
 use crate::args::DevArgs;
 use crate::files;
 
@@ -41,7 +46,8 @@ impl Node {
         let random: Arc<dyn Random> = Arc::new(OsRandom::new());
         let store = open_store(args)?;
         let reclaimed = store.reclaimed();
-        let engine = Engine::start(Arc::new(store), Arc::clone(&random));
+        let config = duly_engine::Config { session_ttl: args.session_ttl };
+        let engine = Engine::start(Arc::new(store), Arc::clone(&random), config);
         let node = Self {
             engine,
             reclaimed,
@@ -49,7 +55,9 @@ impl Node {
             stop_worker: CancellationToken::new(),
             parts: TaskTracker::new(),
         };
-        node.start_worker(args, Arc::clone(&random)).await?;
+        if args.concurrency > 0 {
+            node.start_worker(args, Arc::clone(&random)).await?;
+        }
         node.start_api(listener, random.next())?;
         Ok(node)
     }
@@ -71,8 +79,7 @@ impl Node {
     }
 
     async fn start_worker(&self, args: &DevArgs, random: Arc<dyn Random>) -> anyhow::Result<()> {
-        let loopback = ["127.0.0.0/8", "::1/128"].map(|net| net.parse().expect("a network"));
-        let registry = handlers::builtin(Guard::new(loopback.to_vec()));
+        let registry = handlers::builtin(Guard::new(loopback().to_vec()));
         let worker = LocalWorker {
             name: format!("dev-{}", std::process::id()),
             types: registry.types(),
@@ -105,17 +112,24 @@ impl Node {
 
 /// An engine alone on the embedded store in this directory.
 pub(crate) fn open_engine(data: &Path) -> anyhow::Result<Engine> {
-    let store = SqliteStore::open(&data.join(DATABASE), Arc::new(SystemClock::default()))?;
-    Ok(Engine::start(Arc::new(store), Arc::new(OsRandom::new())))
+    let clock = Arc::new(SystemClock::default());
+    let store = SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?;
+    let config = duly_engine::Config::default();
+    Ok(Engine::start(Arc::new(store), Arc::new(OsRandom::new()), config))
+}
+
+/// This machine alone.
+fn loopback() -> [IpNet; 2] {
+    ["127.0.0.0/8", "::1/128"].map(|net| net.parse().expect("a network"))
 }
 
 fn open_store(args: &DevArgs) -> anyhow::Result<SqliteStore> {
-    let store = SqliteStore::open(&args.data.join(DATABASE), Arc::new(SystemClock::default()))?;
+    let clock = Arc::new(SystemClock::default());
+    let rules = Rules { loss_limit: args.loss_limit };
+    let store = SqliteStore::open(&args.data.join(DATABASE), clock, rules)?;
     #[cfg(feature = "planted-bugs")]
     let store = match args.planted_bug {
-        Some(crate::args::PlantedBug::AcknowledgeBeforeCommit) => {
-            store.acknowledging_before_commit()
-        }
+        Some(bug) => store.with_bug(bug),
         None => store,
     };
     Ok(store)

@@ -204,3 +204,44 @@ async fn doctor_exits_0_when_nothing_is_in_the_way_and_1_otherwise() -> anyhow::
     assert!(ended.stdout.contains("FAILED") && ended.stdout.contains("--data"), "{ended:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn dead_letters_are_looked_at_replayed_and_purged() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":9}"#, "--retries", "0"];
+    let ended = world.duly(&[&flaky[..], &["--wait", "-o", "id"]].concat()).await?;
+    let id = ended.line()?.to_owned();
+    let ended = world.duly(&["task", "attempts", &id]).await?;
+    assert_eq!((ended.code, ended.stdout.contains("FLAKY")), (Some(0), true), "{ended:?}");
+    let ended = world.duly(&["dlq", "list", "type:flaky", "since:1h", "-o", "id"]).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), id.as_str()));
+    let ended = world.duly(&["dlq", "groups", "--filter", "type:flaky", "-o", "json"]).await?;
+    let group = ended.json()?["items"][0]["group"].as_str().expect("a group").to_owned();
+    let ended = world.duly(&["dlq", "list", "type:echo"]).await?;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    let term = format!("group:{group}");
+    let ended = world.duly(&["dlq", "replay", &term, "--per-second", "10"]).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), "replayed 1 dead letter"));
+    world.duly(&["task", "get", &id, "--wait"]).await?;
+    let ended = world.duly(&["dlq", "purge", &term, "--yes"]).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), "purged 1 dead letter"));
+    assert_eq!(world.duly(&["task", "attempts", &id]).await?.code, Some(3));
+    Ok(())
+}
+
+#[tokio::test]
+async fn dead_letters_are_not_deleted_by_mistake() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    for (arguments, code, words) in [
+        (vec!["dlq", "purge", "--all"], 2, "--yes"),
+        (vec!["dlq", "purge", "--yes"], 1, "give a filter"),
+        (vec!["dlq", "purge", "--yes", "color:red"], 1, "no known key"),
+        (vec!["dlq", "list", "type:a", "--filter", "type:a"], 2, "cannot be used with"),
+        (vec!["dlq", "replay", "--per-second", "0"], 1, "/perSecond"),
+    ] {
+        let ended = world.duly(&arguments).await?;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{ended:?}");
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
+    Ok(())
+}

@@ -1,5 +1,7 @@
 //! A client of the REST interface over HTTP.
 
+mod workers;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -61,6 +63,11 @@ impl Client {
     /// The server's address.
     pub fn base_url(&self) -> &Url {
         &self.base
+    }
+
+    /// Whether the server runs on this machine.
+    pub fn is_local(&self) -> bool {
+        is_loopback(&self.base)
     }
 
     /// Submits one task; after `Ok` it is durable.
@@ -130,17 +137,28 @@ impl Client {
         serde_json::from_slice(&body).map_err(|source| self.unexpected(status, Some(source)))
     }
 
-    async fn call<T: DeserializeOwned>(
+    pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
         url: Url,
         body: Option<Vec<u8>>,
         wait: Duration,
     ) -> Result<T, Error> {
+        let (status, body) = self.accepted(method, url, body, wait).await?;
+        serde_json::from_slice(&body).map_err(|source| self.unexpected(status, Some(source)))
+    }
+
+    /// The answer to a request that was not refused.
+    async fn accepted(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        wait: Duration,
+    ) -> Result<(u16, Vec<u8>), Error> {
         let (status, body) = self.send(method, url, body, wait).await?;
         if (200..300).contains(&status) {
-            return serde_json::from_slice(&body)
-                .map_err(|source| self.unexpected(status, Some(source)));
+            return Ok((status, body));
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(Error::Problem(Box::new(problem))),
@@ -166,7 +184,7 @@ impl Client {
         Ok((status, body.into()))
     }
 
-    fn url(&self, segments: &[&str]) -> Url {
+    pub(crate) fn url(&self, segments: &[&str]) -> Url {
         let mut url = self.base.clone();
         url.path_segments_mut()
             .expect("a base address with a host has a path")
@@ -175,7 +193,7 @@ impl Client {
         url
     }
 
-    fn unexpected(&self, status: u16, source: Option<serde_json::Error>) -> Error {
+    pub(crate) fn unexpected(&self, status: u16, source: Option<serde_json::Error>) -> Error {
         Error::Unexpected { url: self.base.to_string(), status, source }
     }
 }
@@ -205,7 +223,7 @@ fn install_crypto_provider() {
     }
 }
 
-fn encode<T: Serialize + ?Sized>(body: &T) -> Vec<u8> {
+pub(crate) fn encode<T: Serialize + ?Sized>(body: &T) -> Vec<u8> {
     serde_json::to_vec(body).expect("wire types can always be written as JSON")
 }
 

@@ -1,16 +1,31 @@
 //! The JSON of the REST interface, one file per noun. Names are camelCase; fields are only ever
 //! added.
 
+pub mod attempt;
 pub mod batch;
+pub mod dead_letter;
 pub mod health;
+pub mod lease;
 pub mod order;
 pub mod problem;
+pub mod session;
 pub mod submit;
 pub mod task;
 
+pub use attempt::{AttemptPage, AttemptView};
 pub use batch::{BatchAnswer, BatchItem};
+pub use dead_letter::{
+    DeadLetter, DeadLetterPage, ErrorGroupPage, ErrorGroupView, PurgeDeadAnswer, PurgeDeadRequest,
+    ReplayDeadAnswer, ReplayDeadRequest,
+};
 pub use health::{Liveness, Readiness, Version};
+pub use lease::finish::{
+    ExtendAnswer, ExtendRequest, ExtendedView, Extension, FinishAnswer, FinishRequest,
+    FinishedView, LeaseStatus, OutcomeKind, OutcomeView,
+};
+pub use lease::{ClaimAnswer, ClaimRequest, LeaseView, LeasedTask};
 pub use order::{CancelRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
+pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};

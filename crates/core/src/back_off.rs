@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::TaskId;
 use crate::limits;
 
 /// How the waits of a task grow. The entropy is drawn by the caller, so the rule itself is pure.
@@ -64,6 +65,12 @@ impl Default for BackOff {
 }
 
 impl BackOff {
+    /// The wait of a task that was taken back: drawn for it alone, although many share a number.
+    pub fn wait_for(&self, task: TaskId, attempt: u32, entropy: u64) -> Duration {
+        let own = task.as_bytes().last_chunk().copied().map_or(0, u64::from_be_bytes);
+        self.wait_or(None, attempt, entropy ^ own)
+    }
+
     /// The wait after failed attempt number `attempt` (the first is 1). `entropy` is one random
     /// number, drawn by the caller.
     pub fn wait(&self, attempt: u32, entropy: u64) -> Duration {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::TaskId;
-use crate::limits::DEFAULT_TIMEOUT;
+use crate::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
 use crate::name::Lane;
 use crate::task::Failure;
 use crate::time::Timestamp;
@@ -40,9 +40,14 @@ impl Lease {
         self.timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 
+    /// When the lease is overdue, unless it is extended.
+    pub fn deadline(&self) -> Timestamp {
+        self.granted_at.plus(self.time_limit() + DEADLINE_SLACK)
+    }
+
     /// Hands the lease back untried.
     pub fn release(&self) -> Finish {
-        Finish { task: self.task, epoch: self.epoch, outcome: Outcome::Release }
+        Finish::new(self.task, self.epoch, Outcome::Release)
     }
 
     /// The same for every execution of one run, so that a handler's effects can be made once.
@@ -60,6 +65,15 @@ pub struct Finish {
     pub epoch: u32,
     /// How it went.
     pub outcome: Outcome,
+    /// The end of what it logged, kept if it failed.
+    pub log: Option<Arc<str>>,
+}
+
+impl Finish {
+    /// An outcome without a log.
+    pub fn new(task: TaskId, epoch: u32, outcome: Outcome) -> Self {
+        Self { task, epoch, outcome, log: None }
+    }
 }
 
 /// How an attempt went.

@@ -8,6 +8,8 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod back_off;
+pub mod error_group;
+pub mod filter;
 pub mod id;
 pub mod json;
 pub mod lease;

@@ -46,8 +46,28 @@ pub const RUN_AHEAD: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 pub const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a handler may run when its task does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// Lost leases after which a task is failed: it probably kills its worker.
+/// Lost leases after which a task is failed, unless configured: it probably kills its worker.
 pub const LOSSES: u32 = 10;
+/// Lost leases from which on a task is a suspect: it gets a worker of its own.
+pub const SUSPECT_LOSSES: u32 = 2;
+/// Failed and lost attempts kept for one task; older ones are forgotten.
+pub const ATTEMPTS: usize = 100;
+/// Bytes of an attempt's log kept when it fails: its end.
+pub const LOG_BYTES: usize = 8 * 1024;
+/// How long a worker may be silent before its session is taken for dead, unless configured.
+pub const SESSION_TTL: Duration = Duration::from_secs(10);
+/// Time a lease has beyond its task's timeout, for a worker that keeps the timeout itself.
+pub const DEADLINE_SLACK: Duration = Duration::from_secs(10);
+/// Types or queues that one session may name.
+pub const SESSION_NAMES: usize = 1_000;
+/// Characters of the name that a worker gives itself.
+pub const WORKER_CHARS: usize = 200;
+/// Open sessions of workers elsewhere.
+pub const SESSIONS: usize = 10_000;
+/// Dead letters that one request may replay or purge; the answer says whether more are left.
+pub const DEAD_LETTERS: usize = 100_000;
+/// Groups of dead letters in one answer.
+pub const DEAD_GROUPS: u32 = 100;
 /// Items in one `POST /tasks/batch`.
 pub const BATCH_ITEMS: usize = 10_000;
 /// Bytes of one `POST /tasks/batch`.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::back_off::BackOff;
 use crate::id::{SessionId, TaskId};
 use crate::lease::Lease;
-use crate::limits::{AGEING_PER_LEVEL, ERROR_BYTES, PRIORITY};
+use crate::limits::{AGEING_PER_LEVEL, ERROR_BYTES, PRIORITY, SUSPECT_LOSSES};
 use crate::name::Lane;
 use crate::state::Status;
 use crate::time::Timestamp;
@@ -64,6 +64,40 @@ impl Failure {
             message.push('…');
         }
         Self { code: code.to_owned(), message }
+    }
+}
+
+/// One try of a task that failed, or was lost with its worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Which run of the task.
+    pub run: u32,
+    /// Which attempt of the run; one that was lost was not charged, and its number comes again.
+    pub attempt: u32,
+    /// Under which grant.
+    pub epoch: u32,
+    /// When the grant was committed.
+    pub started_at: Timestamp,
+    /// When its end was committed.
+    pub ended_at: Timestamp,
+    /// Who ran it.
+    pub worker: Option<String>,
+    /// Why it failed.
+    pub error: Failure,
+    /// The end of what it logged.
+    pub log: Option<Arc<str>>,
+}
+
+impl Failure {
+    /// The worker's process ended with the task.
+    pub fn worker_lost(losses: u32) -> Self {
+        let times = if losses == 1 { "once".to_owned() } else { format!("{losses} times") };
+        Self::new("WORKER_LOST", format!("the worker died {times} while it ran this task"))
+    }
+
+    /// The lease was past its deadline.
+    pub fn overdue() -> Self {
+        Self::new("TIMEOUT", "the worker did not finish within the lease's deadline")
     }
 }
 
@@ -172,6 +206,11 @@ impl Task {
     /// How much of a page it takes, about.
     pub fn bytes(&self) -> usize {
         self.payload.len() + self.result.as_ref().map_or(0, |result| result.len())
+    }
+
+    /// Whether it may be what its workers died of.
+    pub fn is_suspect(&self) -> bool {
+        self.losses >= SUSPECT_LOSSES
     }
 
     /// The attempt a reader sees: charged ones and the one that runs.

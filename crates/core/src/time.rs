@@ -48,6 +48,13 @@ impl Timestamp {
         Self(self.0.saturating_add(by).min(END))
     }
 
+    /// The instant this much earlier.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(by).max(0))
+    }
+
     /// How far this instant lies after `earlier`; zero if it does not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))

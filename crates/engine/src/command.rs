@@ -1,5 +1,7 @@
 //! What callers can ask for, one file per verb.
 
 pub mod control;
+pub mod dead_letters;
 pub mod submit;
 pub mod wait;
+pub mod worker;

@@ -1,34 +1,46 @@
 //! Where a session's claim waits for work. Two parties serve it: the dispatcher, which claims
 //! what is due, and the submitter, which hands new tasks over as it stores them. Whoever takes
 //! the claim serves it or puts it back.
+//!
+//! A worker in this process is asked for one claim after the other, and leases that it no longer
+//! waits for are given back. A worker elsewhere numbers its claims itself: what it did not get
+//! stays granted, since it asks for the same number again.
 
-use duly_core::id::SessionId;
+use std::sync::Arc;
+
 use duly_core::lease::Lease;
 use duly_core::limits::STORE_BATCH;
-use duly_core::ports::store::Claim;
+use duly_core::name::Lane;
+use duly_core::ports::store::{Claim, OpenSession};
 use duly_core::ports::work_source::TakenBack;
 use duly_core::time::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::{Notify, oneshot};
 
 /// A worker's claim that has not been served.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) claim: Claim,
+    /// Whether the worker asks again for what it did not get.
+    repeatable: bool,
     reply: oneshot::Sender<Vec<Lease>>,
 }
 
 impl Waiting {
-    /// Hands the leases over; gives them back if the worker no longer waits.
+    /// Hands the leases over. Those that come back are nobody's and have to be released.
     pub(crate) fn serve(self, leases: Vec<Lease>) -> Result<(), Vec<Lease>> {
-        self.reply.send(leases)
+        let repeatable = self.repeatable;
+        self.reply.send(leases).or_else(|leases| if repeatable { Ok(()) } else { Err(leases) })
     }
 }
+
+/// The desks of all sessions that claim here.
+pub(crate) type Desks = Arc<RwLock<Vec<Arc<Desk>>>>;
 
 /// One session's place to wait.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    session: SessionId,
+    session: OpenSession,
     state: Mutex<State>,
     changed: Notify,
     lost: Notify,
@@ -43,30 +55,71 @@ struct State {
     reserved: bool,
     /// The earliest hint since the dispatcher looked.
     hint: Option<Timestamp>,
+    /// A claim whose worker has stopped waiting while somebody had it: it is not put back.
+    withdrawn: Option<u64>,
     /// Leases that the worker is to be told are gone.
     taken_back: Vec<TakenBack>,
     closed: bool,
 }
 
 impl Desk {
-    pub(crate) fn new(session: SessionId) -> Self {
+    pub(crate) fn new(session: OpenSession) -> Self {
         Self { session, state: Mutex::default(), changed: Notify::new(), lost: Notify::new() }
+    }
+
+    /// Whose desk it is.
+    pub(crate) fn session(&self) -> &OpenSession {
+        &self.session
+    }
+
+    /// Whether the session may run tasks of this lane.
+    pub(crate) fn serves(&self, lane: &Lane) -> bool {
+        let OpenSession { tenant, types, queues, .. } = &self.session;
+        types.contains(&lane.task_type)
+            && (queues.is_empty() || queues.contains(&lane.queue))
+            && tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
     }
 
     /// Places a claim; the session's previous one, if any, is given up. Nothing when closed.
     pub(crate) fn place(&self, max: usize) -> Option<oneshot::Receiver<Vec<Lease>>> {
-        let (reply, leases) = oneshot::channel();
         let mut state = self.state.lock();
+        state.sequence += 1;
+        let claim = Claim { session: self.session.id, sequence: state.sequence, max };
+        self.place_in(state, claim, false)
+    }
+
+    /// Places a claim that its worker has numbered. The store is asked at once, since it may
+    /// have granted something to this number before.
+    pub(crate) fn place_as(&self, claim: Claim) -> Option<oneshot::Receiver<Vec<Lease>>> {
+        let mut state = self.state.lock();
+        state.hint = Some(Timestamp::EPOCH);
+        self.place_in(state, claim, true)
+    }
+
+    fn place_in(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        claim: Claim,
+        repeatable: bool,
+    ) -> Option<oneshot::Receiver<Vec<Lease>>> {
         if state.closed {
             return None;
         }
-        state.sequence += 1;
-        let claim = Claim { session: self.session, sequence: state.sequence, max };
-        state.waiting = Some(Waiting { claim, reply });
+        let (reply, leases) = oneshot::channel();
+        state.waiting = Some(Waiting { claim, repeatable, reply });
         state.reserved = false;
+        state.withdrawn = None;
         drop(state);
         self.changed.notify_one();
         Some(leases)
+    }
+
+    /// Gives up a claim, now or when whoever has it wants to put it back. Until then it may still
+    /// be served.
+    pub(crate) fn withdraw(&self, sequence: u64) {
+        let mut state = self.state.lock();
+        state.withdrawn = Some(sequence);
+        state.waiting = state.waiting.take().filter(|it| it.claim.sequence != sequence);
     }
 
     /// Takes the claim for what is due, unless its worker has gone.
@@ -95,7 +148,8 @@ impl Desk {
 
     fn restore(&self, waiting: Waiting, reserved: bool) {
         let mut state = self.state.lock();
-        if state.waiting.is_none() && !state.closed && !waiting.reply.is_closed() {
+        let wanted = state.withdrawn != Some(waiting.claim.sequence) && !waiting.reply.is_closed();
+        if state.waiting.is_none() && !state.closed && wanted {
             state.waiting = Some(waiting);
             state.reserved = reserved;
             drop(state);
@@ -128,7 +182,7 @@ impl Desk {
         self.changed.notified().await;
     }
 
-    /// Tells the worker that a lease is gone, should it be one of its own.
+    /// Tells the worker that a lease of its own is gone.
     pub(crate) fn take_back(&self, lease: TakenBack) {
         let mut state = self.state.lock();
         // A worker that never asks must not make this grow; it learns it when it finishes.
@@ -139,10 +193,15 @@ impl Desk {
         self.lost.notify_one();
     }
 
+    /// Leases that are gone and were not told of yet.
+    pub(crate) fn take_taken_back(&self) -> Vec<TakenBack> {
+        std::mem::take(&mut self.state.lock().taken_back)
+    }
+
     /// Waits for leases that are gone.
     pub(crate) async fn taken_back(&self) -> Vec<TakenBack> {
         loop {
-            let leases = std::mem::take(&mut self.state.lock().taken_back);
+            let leases = self.take_taken_back();
             if !leases.is_empty() {
                 return leases;
             }

@@ -14,6 +14,7 @@ use duly_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::deadlines::Deadlines;
 use crate::desk::{Desk, Waiting};
 use crate::outcomes::Outcomes;
 use crate::source::FinishCall;
@@ -29,6 +30,7 @@ pub(crate) struct Dispatcher {
     pub(crate) desk: Arc<Desk>,
     pub(crate) inbox: mpsc::UnboundedReceiver<FinishCall>,
     pub(crate) outcomes: Arc<Outcomes>,
+    pub(crate) deadlines: Arc<Deadlines>,
 }
 
 /// What the loop knows between two exchanges.
@@ -171,7 +173,10 @@ impl Dispatcher {
         state.due = answer.next_due;
         if answer.leases.is_empty() {
             self.desk.put_back(waiting);
-        } else if let Err(leases) = waiting.serve(answer.leases) {
+            return;
+        }
+        self.deadlines.expect(&answer.leases);
+        if let Err(leases) = waiting.serve(answer.leases) {
             give_back(state, &leases);
         }
     }
@@ -201,10 +206,10 @@ fn endure(state: &mut State, count: usize, claimed: bool, error: &Error) {
 }
 
 fn give_up(state: &mut State, poison: Pending) {
-    let Finish { task, epoch, ref outcome } = poison.finish;
+    let Finish { task, epoch, ref outcome, .. } = poison.finish;
     tracing::error!(task.id = %task, "an outcome could not be committed and was given up");
     if *outcome != Outcome::Release {
-        let finish = Finish { task, epoch, outcome: Outcome::Release };
+        let finish = Finish::new(task, epoch, Outcome::Release);
         state.finishes.push_back(Pending { finish, call: None });
     }
     poison.settle(Finished::Unknown);

@@ -1,23 +1,28 @@
 //! The engine: one value that the API, the CLI and embedded callers hold.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use duly_core::id::{SessionId, TaskId};
+use duly_core::limits::SESSION_TTL;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::store::{self, ListTasks, OpenSession, Store, TaskList};
-use duly_core::ports::work_source::{TakenBack, WorkSource};
+use duly_core::ports::store::{self, Ending, Home, ListTasks, OpenSession, Store, TaskList};
+use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Task;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backlog::Backlog;
-use crate::desk::Desk;
-use crate::dispatcher::Dispatcher;
+use crate::deadlines::Deadlines;
+use crate::desk::Desks;
+use crate::observer::Observer;
 use crate::outcomes::Outcomes;
+use crate::remotes::Remotes;
 use crate::served::Served;
 use crate::source::LocalSource;
 use crate::submitter::{Submission, Submitter};
@@ -28,16 +33,32 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
+/// How an engine is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long a worker elsewhere may be silent before its leases are taken back.
+    pub session_ttl: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { session_ttl: SESSION_TTL }
+    }
+}
+
 struct Inner {
+    config: Config,
     store: Arc<dyn Store>,
     random: Arc<dyn Random>,
     ordinal: AtomicU32,
     submissions: Mutex<Option<mpsc::UnboundedSender<Submission>>>,
     backlog: Arc<Backlog>,
-    desks: Arc<RwLock<Vec<Arc<Desk>>>>,
+    /// Sessions of workers in this process.
     sessions: Mutex<Vec<SessionId>>,
+    remotes: Arc<Remotes>,
     outcomes: Arc<Outcomes>,
-    served: Served,
+    served: Arc<Served>,
+    deadlines: Arc<Deadlines>,
     closing: CancellationToken,
     /// Ends the loops, once nothing new can reach them.
     stop: CancellationToken,
@@ -57,32 +78,36 @@ pub struct LocalWorker {
 
 impl Engine {
     /// Starts the loops on the current runtime.
-    pub fn start(store: Arc<dyn Store>, random: Arc<dyn Random>) -> Self {
+    pub fn start(store: Arc<dyn Store>, random: Arc<dyn Random>, config: Config) -> Self {
         let (submissions, inbox) = mpsc::unbounded_channel();
         let ordinal = u32::try_from(random.next() & 0xffff_ffff).expect("masked to 32 bits");
+        let remotes = Arc::new(Remotes {
+            store: Arc::clone(&store),
+            desks: Desks::default(),
+            outcomes: Arc::default(),
+            deadlines: Arc::default(),
+            served: Arc::default(),
+            stop: CancellationToken::new(),
+            loops: TaskTracker::new(),
+            attached: Mutex::default(),
+        });
         let inner = Inner {
+            config,
             store,
             random,
             ordinal: AtomicU32::new(ordinal),
             submissions: Mutex::new(Some(submissions)),
             backlog: Arc::default(),
-            desks: Arc::default(),
             sessions: Mutex::default(),
-            outcomes: Arc::default(),
-            served: Served::default(),
+            outcomes: Arc::clone(&remotes.outcomes),
+            served: Arc::clone(&remotes.served),
+            deadlines: Arc::clone(&remotes.deadlines),
             closing: CancellationToken::new(),
-            stop: CancellationToken::new(),
-            loops: TaskTracker::new(),
+            stop: remotes.stop.clone(),
+            loops: remotes.loops.clone(),
+            remotes,
         };
-        let submitter = Submitter {
-            store: Arc::clone(&inner.store),
-            inbox,
-            backlog: Arc::clone(&inner.backlog),
-            desks: Arc::clone(&inner.desks),
-        };
-        inner.loops.spawn(submitter.run());
-        let (store, desks) = (Arc::clone(&inner.store), Arc::clone(&inner.desks));
-        inner.loops.spawn(pass_hints(store, desks, inner.stop.clone()));
+        inner.start_loops(inbox);
         Self { inner: Arc::new(inner) }
     }
 
@@ -90,23 +115,19 @@ impl Engine {
     pub async fn open_worker(&self, worker: LocalWorker) -> store::Result<Arc<dyn WorkSource>> {
         let inner = &self.inner;
         let now = inner.store.now().await?;
-        let id = SessionId::mint(now, inner.random.next());
         let LocalWorker { name, types, queues } = worker;
-        inner.served.add(id, types.clone());
-        inner.store.open_session(OpenSession { id, name, types, queues }).await?;
-        inner.sessions.lock().push(id);
-        let desk = Arc::new(Desk::new(id));
-        let (finishes, inbox) = mpsc::unbounded_channel();
-        let dispatcher = Dispatcher {
-            store: Arc::clone(&inner.store),
-            session: id,
-            desk: Arc::clone(&desk),
-            inbox,
-            outcomes: Arc::clone(&inner.outcomes),
+        let session = OpenSession {
+            id: SessionId::mint(now, inner.random.next()),
+            name,
+            tenant: None,
+            types,
+            queues,
+            home: Home::Local,
         };
-        inner.loops.spawn(dispatcher.run(inner.stop.clone()));
-        inner.desks.write().push(Arc::clone(&desk));
-        Ok(Arc::new(LocalSource { desk, finishes }))
+        inner.store.open_session(session.clone()).await?;
+        inner.sessions.lock().push(session.id);
+        let attached = inner.remotes.start(&session);
+        Ok(Arc::new(LocalSource { desk: attached.desk, finishes: attached.finishes }))
     }
 
     /// One task.
@@ -135,7 +156,8 @@ impl Engine {
     }
 
     /// Ends the loops after they have done what was asked of them, and puts back what workers
-    /// of this process still hold.
+    /// of this process still hold. Workers elsewhere keep what they have: they report it to
+    /// whoever opens the store next.
     pub async fn close(&self) {
         self.begin_close();
         let inner = &self.inner;
@@ -146,7 +168,7 @@ impl Engine {
         let sessions = std::mem::take(&mut *inner.sessions.lock());
         for session in sessions {
             inner.served.remove(session);
-            if let Err(error) = inner.store.end_session(session).await {
+            if let Err(error) = inner.store.end_session(session, Ending::Closed).await {
                 tracing::warn!(%error, "the session could not be ended; its leases come back later");
             }
         }
@@ -156,11 +178,16 @@ impl Engine {
         self.inner.closing.cancelled().await;
     }
 
-    /// Tells the workers of this process that a lease is gone.
-    pub(crate) fn take_back(&self, lease: TakenBack) {
-        for desk in self.inner.desks.read().iter() {
-            desk.take_back(lease);
-        }
+    pub(crate) fn config(&self) -> Config {
+        self.inner.config
+    }
+
+    pub(crate) fn remotes(&self) -> &Remotes {
+        &self.inner.remotes
+    }
+
+    pub(crate) fn deadlines(&self) -> &Deadlines {
+        &self.inner.deadlines
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -193,12 +220,34 @@ impl Engine {
     }
 }
 
+impl Inner {
+    fn start_loops(&self, inbox: mpsc::UnboundedReceiver<Submission>) {
+        let submitter = Submitter {
+            store: Arc::clone(&self.store),
+            inbox,
+            backlog: Arc::clone(&self.backlog),
+            desks: Arc::clone(&self.remotes.desks),
+            deadlines: Arc::clone(&self.deadlines),
+        };
+        self.loops.spawn(submitter.run());
+        let (store, desks) = (Arc::clone(&self.store), Arc::clone(&self.remotes.desks));
+        self.loops.spawn(pass_hints(store, desks, self.stop.clone()));
+        let observer = Observer {
+            store: Arc::clone(&self.store),
+            random: Arc::clone(&self.random),
+            ttl: self.config.session_ttl,
+            remotes: Arc::clone(&self.remotes),
+            outcomes: Arc::clone(&self.outcomes),
+            deadlines: Arc::clone(&self.deadlines),
+            seen: HashMap::new(),
+            last_read: None,
+        };
+        self.loops.spawn(observer.run(self.stop.clone()));
+    }
+}
+
 /// Tells every session of this node what the store hints at.
-async fn pass_hints(
-    store: Arc<dyn Store>,
-    desks: Arc<RwLock<Vec<Arc<Desk>>>>,
-    stop: CancellationToken,
-) {
+async fn pass_hints(store: Arc<dyn Store>, desks: Desks, stop: CancellationToken) {
     loop {
         let due = tokio::select! {
             () = stop.cancelled() => return,

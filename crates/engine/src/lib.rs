@@ -2,13 +2,16 @@
 
 mod backlog;
 pub mod command;
+mod deadlines;
 mod desk;
 mod dispatcher;
 pub mod engine;
+mod observer;
 mod outcomes;
 pub mod random;
+mod remotes;
 mod served;
 mod source;
 mod submitter;
 
-pub use engine::Engine;
+pub use engine::{Config, Engine};

@@ -7,11 +7,11 @@ use duly_core::lease::Lease;
 use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::{Error, Exchange, Result, Store, Submit, Submitted};
 use duly_core::task::NewTask;
-use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::backlog::Backlog;
-use crate::desk::{Desk, Waiting};
+use crate::deadlines::Deadlines;
+use crate::desk::{Desk, Desks, Waiting};
 
 /// A few tasks of one caller, within the limits of one store call.
 pub(crate) struct Submission {
@@ -26,7 +26,8 @@ pub(crate) struct Submitter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: mpsc::UnboundedReceiver<Submission>,
     pub(crate) backlog: Arc<Backlog>,
-    pub(crate) desks: Arc<RwLock<Vec<Arc<Desk>>>>,
+    pub(crate) desks: Desks,
+    pub(crate) deadlines: Arc<Deadlines>,
 }
 
 impl Submitter {
@@ -75,8 +76,8 @@ impl Submitter {
         tasks: Vec<NewTask>,
     ) -> (Result<Vec<Submitted>>, Vec<NewTask>) {
         // A claim is worth taking only for a task that could start now.
-        let due = tasks.iter().any(|task| task.run_at <= task.created_at);
-        let seat = if due { self.free_seat() } else { None };
+        let due = tasks.iter().find(|task| task.run_at <= task.created_at);
+        let seat = due.and_then(|task| self.free_seat(task));
         let offer = seat.as_ref().map(|(_, waiting)| waiting.claim);
         let answer = self.store.submit(Submit { tasks: tasks.clone(), offer }).await;
         let Some((desk, waiting)) = seat else { return (answer, tasks) };
@@ -87,6 +88,7 @@ impl Submitter {
             desk.pass_on(waiting);
         } else {
             let session = waiting.claim.session;
+            self.deadlines.expect(&leases);
             if let Err(leases) = waiting.serve(leases) {
                 self.give_back(session, &leases).await;
             }
@@ -94,9 +96,10 @@ impl Submitter {
         (answer, tasks)
     }
 
-    fn free_seat(&self) -> Option<(Arc<Desk>, Waiting)> {
+    fn free_seat(&self, task: &NewTask) -> Option<(Arc<Desk>, Waiting)> {
         let desks = self.desks.read();
-        desks.iter().find_map(|desk| Some((Arc::clone(desk), desk.take_for_new()?)))
+        let mut able = desks.iter().filter(|desk| desk.serves(&task.lane));
+        able.find_map(|desk| Some((Arc::clone(desk), desk.take_for_new()?)))
     }
 
     /// The worker left while its lease was being made.

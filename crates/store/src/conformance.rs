@@ -5,17 +5,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
+pub mod attempts;
 pub mod claim;
 pub mod concurrency;
 pub mod control;
+pub mod dead_letters;
+pub mod decorate;
 pub mod finish;
 pub mod hand_off;
 mod harness;
 pub mod idempotency;
+pub mod lossy;
 pub mod query;
+pub mod reap;
 pub mod restart;
 pub mod session;
+pub mod silent;
 pub mod submit;
+pub mod suspects;
 
 pub use harness::{Backend, Harness};
 
@@ -48,6 +55,7 @@ macro_rules! conformance {
                 tenants_do_not_share_keys,
                 a_key_is_forgotten_after_a_day,
                 one_key_twice_in_a_batch_gives_one_task,
+                a_repeated_id_is_answered_before_its_key,
             );
             $crate::conformance_area!($backend, claim:
                 nothing_is_granted_before_its_time,
@@ -81,6 +89,7 @@ macro_rules! conformance {
                 the_lease_of_another_session_cannot_be_finished,
                 an_unknown_task_does_not_fail_its_batch,
                 a_finish_and_the_next_claim_are_one_call,
+                a_repeated_exchange_answers_as_the_first,
             );
             $crate::conformance_area!($backend, control:
                 a_cancelled_task_that_waited_never_starts,
@@ -88,16 +97,69 @@ macro_rules! conformance {
                 cancelling_twice_is_the_same_as_once,
                 an_ended_task_cannot_be_cancelled,
                 a_replay_opens_the_next_run,
+                a_replay_of_a_run_happens_once,
+                a_replay_may_wait_for_its_time,
                 a_replay_may_change_the_payload,
                 only_an_ended_task_can_be_replayed,
                 a_retry_ends_the_back_off,
                 orders_are_answered_one_by_one,
+                one_order_may_name_a_task_twice,
             );
             $crate::conformance_area!($backend, session:
                 ending_it_puts_its_leases_back_uncharged,
                 ending_it_twice_is_the_same_as_once,
                 an_ended_session_cannot_finish,
                 its_name_shows_on_its_tasks,
+                it_gets_only_its_tenants_tasks,
+                those_elsewhere_are_listed_while_they_are_open,
+                the_leases_of_a_dead_one_count_a_loss,
+                what_it_had_not_started_counts_no_loss,
+                one_that_has_beaten_again_is_not_dead,
+                an_ended_one_cannot_be_opened_again,
+                its_end_leaves_what_others_hold_now,
+                a_beat_after_its_end_brings_nothing_back,
+            );
+            $crate::conformance_area!($backend, reap:
+                an_overdue_lease_is_a_failed_attempt,
+                the_last_overdue_attempt_ends_the_task,
+                an_extended_lease_has_its_time,
+                an_extension_may_shorten_the_time,
+                only_its_holder_can_extend_a_lease,
+                what_nobody_acknowledged_is_released,
+                every_way_to_acknowledge_counts,
+                a_batch_that_is_asked_for_again_starts_afresh,
+            );
+            $crate::conformance_area!($backend, suspects:
+                one_is_granted_alone,
+                a_busy_session_makes_room_for_one,
+                what_comes_before_one_is_granted_without_it,
+                others_pass_by_one_that_is_waited_for,
+                an_idle_session_takes_one_at_once,
+                nothing_is_handed_to_its_session,
+                a_restart_does_not_clear_one,
+                a_replay_clears_one,
+                it_can_be_cancelled,
+            );
+            $crate::conformance_area!($backend, attempts:
+                failed_ones_are_kept_in_order,
+                successes_and_releases_are_not,
+                lost_ones_are_kept_too,
+                only_the_last_ones_are_kept,
+                a_refused_outcome_is_no_attempt,
+                those_of_another_tenant_are_absent,
+            );
+            $crate::conformance_area!($backend, dead_letters:
+                the_last_failure_leads_there,
+                so_does_the_last_loss,
+                a_replay_leads_out_of_it,
+                pages_show_all_of_it_last_failure_first,
+                a_filter_narrows_it,
+                alike_errors_are_one_group,
+                a_purged_task_is_gone,
+                only_failed_tasks_are_purged,
+                the_key_of_a_purged_task_may_be_used_again,
+                that_of_another_tenant_is_out_of_reach,
+                a_purged_task_leaves_no_lease_behind,
             );
             $crate::conformance_area!($backend, restart:
                 nothing_acknowledged_is_lost,
@@ -107,6 +169,10 @@ macro_rules! conformance {
                 a_task_that_dies_with_its_workers_ends,
                 waiting_tasks_keep_their_time,
                 keys_are_remembered,
+                a_session_elsewhere_goes_on,
+                a_lease_elsewhere_has_its_whole_time_again,
+                a_batch_elsewhere_has_its_whole_time_to_be_acknowledged,
+                what_was_seen_of_a_session_before_ends_it_no_more,
             );
             $crate::conformance_area!($backend, query:
                 pages_show_every_task_once_newest_first,

@@ -2,7 +2,10 @@
 //! nothing with the other stores, so that a test that compares them means something.
 
 mod control;
+mod dead_letters;
+mod leases;
 mod model;
+mod sessions;
 
 use std::sync::Arc;
 
@@ -12,10 +15,12 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
-    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
-use duly_core::task::Task;
+use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -31,14 +36,15 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// An empty store.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { model: Arc::default(), clock, hints: Hints::default() }
+    pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Self {
+        let model = Arc::new(Mutex::new(Model::new(rules)));
+        Self { model, clock, hints: Hints::default() }
     }
 
     /// What a new process would find if this one died now.
     #[must_use]
     pub fn after_crash(&self) -> Self {
-        self.model.lock().lose_all_leases(self.clock.now());
+        self.model.lock().crash(self.clock.now());
         let (model, clock) = (Arc::clone(&self.model), Arc::clone(&self.clock));
         Self { model, clock, hints: Hints::default() }
     }
@@ -68,6 +74,10 @@ impl Tasks for MemoryStore {
     async fn list(&self, page: ListTasks) -> Result<TaskList> {
         Ok(self.model.lock().list(&page))
     }
+
+    async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>> {
+        Ok(self.model.lock().attempts(tenant, id))
+    }
 }
 
 #[async_trait]
@@ -77,10 +87,24 @@ impl Sessions for MemoryStore {
         Ok(())
     }
 
-    async fn end_session(&self, session: SessionId) -> Result<()> {
-        let hint = self.model.lock().end_session(session);
+    async fn beat(&self, beat: Beat) -> Result<bool> {
+        Ok(self.model.lock().beat(beat))
+    }
+
+    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        Ok(self.model.lock().remote_sessions())
+    }
+
+    async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
+        let (tasks, hint) = self.model.lock().end_session(session, ending, self.clock.now());
         self.hint_at(hint);
-        Ok(())
+        Ok(tasks)
+    }
+
+    async fn reap(&self, reap: Reap) -> Result<Reaped> {
+        let (reaped, hint) = self.model.lock().reap(&reap, self.clock.now());
+        self.hint_at(hint);
+        Ok(reaped)
     }
 }
 
@@ -94,6 +118,10 @@ impl Leases for MemoryStore {
         let (answer, hint) = self.model.lock().exchange(&exchange, self.clock.now());
         self.hint_at(hint);
         Ok(answer)
+    }
+
+    async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
+        Ok(self.model.lock().extend(&order, self.clock.now()))
     }
 }
 
@@ -115,6 +143,21 @@ impl Control for MemoryStore {
         let answers = self.model.lock().retry(&order, now);
         self.hint_at(answers.contains(&Controlled::Done).then_some(now));
         Ok(answers)
+    }
+}
+
+#[async_trait]
+impl DeadLetters for MemoryStore {
+    async fn dead_letters(&self, page: ListDead) -> Result<DeadList> {
+        Ok(self.model.lock().dead_letters(&page))
+    }
+
+    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+        Ok(self.model.lock().dead_groups(&which))
+    }
+
+    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
+        Ok(self.model.lock().purge(&order))
     }
 }
 

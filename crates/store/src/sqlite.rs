@@ -1,12 +1,15 @@
 //! SQLite as the truth: one file, one process, nothing else to install.
 
 mod checkpoint;
+mod dead_letters;
 mod error;
 mod index;
 pub mod limit;
 mod lock;
 mod migrate;
 mod open;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod reader;
 mod row;
 mod verb;
@@ -23,20 +26,24 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
-    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
-use duly_core::task::Task;
+use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub use self::lock::holder;
 pub use self::open::OpenError;
+#[cfg(feature = "planted-bugs")]
+pub use self::planted::{NoSuchBug, PlantedBug};
 use self::reader::Readers;
 use self::verb::probe::Probe;
-use self::verb::reclaim::ReclaimAll;
-use self::verb::session::EndSession;
+use self::verb::reclaim::Reclaim;
+use self::verb::session::{EndSession, ListSessions};
 use self::verb::{Call, Job, Verb};
 use self::writer::{Health, Writer};
 use crate::hints::Hints;
@@ -56,14 +63,18 @@ pub struct SqliteStore {
     health: Health,
     reclaimed: usize,
     #[cfg(feature = "planted-bugs")]
-    acknowledge_before_commit: bool,
+    planted: planted::Planted,
     _lock: lock::ProcessLock,
 }
 
 impl SqliteStore {
     /// Opens the file, makes it if there is none, and takes back the leases that a process which
     /// had it open before has left behind.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> std::result::Result<Self, OpenError> {
+    pub fn open(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        rules: Rules,
+    ) -> std::result::Result<Self, OpenError> {
         open::make_directory(path)?;
         let lock = lock::ProcessLock::acquire(path)?;
         let mut connection = open::writer(path)?;
@@ -71,16 +82,21 @@ impl SqliteStore {
         let checkpointer = checkpoint::Checkpointer::new(&mut connection, path.to_owned());
         let hints = Arc::new(Hints::default());
         let health = Arc::new(Mutex::new(None));
+        #[cfg(feature = "planted-bugs")]
+        let planted = planted::Planted::default();
         let mut writer = Writer {
             connection,
-            index: index::Index::default(),
+            index: index::Index::opened_at(clock.now()),
             stale: true,
             clock: Arc::clone(&clock),
+            rules,
             hints: Arc::clone(&hints),
             health: Arc::clone(&health),
             checkpointer: checkpointer.map_err(broken)?,
+            #[cfg(feature = "planted-bugs")]
+            planted: Arc::clone(&planted),
         };
-        let (call, mut reclaimed) = call(ReclaimAll);
+        let (call, mut reclaimed) = call(Reclaim);
         writer.work(vec![call]);
         let reclaimed = reclaimed.try_recv().expect("the writer answers every call");
         let reclaimed = reclaimed.map_err(|error| OpenError::database(path, error))?;
@@ -98,7 +114,7 @@ impl SqliteStore {
             health,
             reclaimed,
             #[cfg(feature = "planted-bugs")]
-            acknowledge_before_commit: false,
+            planted,
             _lock: lock,
         })
     }
@@ -108,11 +124,11 @@ impl SqliteStore {
         self.reclaimed
     }
 
-    /// Answers submits before they are committed: a bug for the tests to find.
+    /// Switches on a bug for the tests to find; the first one counts.
     #[cfg(feature = "planted-bugs")]
     #[must_use]
-    pub fn acknowledging_before_commit(mut self) -> Self {
-        self.acknowledge_before_commit = true;
+    pub fn with_bug(self, bug: PlantedBug) -> Self {
+        self.planted.get_or_init(|| bug);
         self
     }
 
@@ -150,7 +166,7 @@ impl Tasks for SqliteStore {
             return Err(Error::TooLarge { what: "a batch of tasks", limit: STORE_BATCH });
         }
         #[cfg(feature = "planted-bugs")]
-        if self.acknowledge_before_commit {
+        if self.planted.get() == Some(&PlantedBug::AcknowledgeBeforeCommit) {
             let (call, _) = call(Submit { offer: None, ..batch.clone() });
             drop(self.commands.as_ref().map(|commands| commands.send(call)));
             return Ok(vec![Submitted::Stored; batch.tasks.len()]);
@@ -166,6 +182,11 @@ impl Tasks for SqliteStore {
     async fn list(&self, page: ListTasks) -> Result<TaskList> {
         self.readers.query(move |connection| reader::list(connection, &page)).await
     }
+
+    async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>> {
+        let tenant = tenant.clone();
+        self.readers.query(move |connection| reader::attempts(connection, &tenant, id)).await
+    }
 }
 
 #[async_trait]
@@ -174,8 +195,20 @@ impl Sessions for SqliteStore {
         self.ask(session).await
     }
 
-    async fn end_session(&self, session: SessionId) -> Result<()> {
-        self.ask(EndSession(session)).await
+    async fn beat(&self, beat: Beat) -> Result<bool> {
+        self.ask(beat).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        self.ask(ListSessions).await
+    }
+
+    async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
+        self.ask(EndSession { session, ending }).await
+    }
+
+    async fn reap(&self, reap: Reap) -> Result<Reaped> {
+        self.ask(reap).await
     }
 }
 
@@ -187,6 +220,10 @@ impl Leases for SqliteStore {
             return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
         }
         self.ask(exchange).await
+    }
+
+    async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
+        self.ask(order).await
     }
 }
 
@@ -201,6 +238,21 @@ impl Control for SqliteStore {
     }
 
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        self.ask(order).await
+    }
+}
+
+#[async_trait]
+impl DeadLetters for SqliteStore {
+    async fn dead_letters(&self, page: ListDead) -> Result<DeadList> {
+        self.readers.query(move |connection| dead_letters::list(connection, &page)).await
+    }
+
+    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+        self.readers.query(move |connection| dead_letters::groups(connection, &which)).await
+    }
+
+    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
         self.ask(order).await
     }
 }

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use duly_core::ports::store::Store;
+use duly_core::ports::store::{Rules, Store};
 use duly_store::clock::ManualClock;
+use duly_store::conformance::lossy::LosingAnswers;
+use duly_store::conformance::silent::WithoutHints;
 use duly_store::conformance::{Backend, Harness};
 use duly_store::memory::MemoryStore;
 use duly_store::sqlite::SqliteStore;
@@ -20,7 +22,7 @@ struct Memory {
 impl Memory {
     fn new() -> Self {
         let clock = Arc::new(Harness::clock());
-        Self { store: Arc::new(MemoryStore::new(clock.clone())), clock }
+        Self { store: Arc::new(MemoryStore::new(clock.clone(), Rules::default())), clock }
     }
 }
 
@@ -57,7 +59,7 @@ impl Sqlite {
 }
 
 fn open(path: &Path, clock: &Arc<ManualClock>) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(path, clock.clone()).unwrap())
+    Arc::new(SqliteStore::open(path, clock.clone(), Rules::default()).unwrap())
 }
 
 #[async_trait]
@@ -79,3 +81,7 @@ impl Backend for Sqlite {
 
 duly_store::conformance!(memory, Memory::new());
 duly_store::conformance!(sqlite, Sqlite::new());
+duly_store::conformance!(memory_losing_answers, LosingAnswers(Memory::new()));
+duly_store::conformance!(sqlite_losing_answers, LosingAnswers(Sqlite::new()));
+duly_store::conformance!(memory_without_hints, WithoutHints(Memory::new()));
+duly_store::conformance!(sqlite_without_hints, WithoutHints(Sqlite::new()));

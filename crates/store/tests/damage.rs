@@ -11,8 +11,8 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Exchange, Leases as _, ListTasks, OpenSession, Pulse as _, Sessions as _, Submit,
-    Submitted, Tasks as _,
+    Claim, Exchange, Home, Leases as _, ListTasks, OpenSession, Pulse as _, Rules, Sessions as _,
+    Submit, Submitted, Tasks as _,
 };
 use duly_core::task::{NewTask, Priority};
 use duly_store::clock::SystemClock;
@@ -41,7 +41,7 @@ fn task(ordinal: u32, payload_bytes: usize) -> NewTask {
 }
 
 fn open(path: &Path) -> SqliteStore {
-    SqliteStore::open(path, Arc::new(SystemClock::default())).unwrap()
+    SqliteStore::open(path, Arc::new(SystemClock::default()), Rules::default()).unwrap()
 }
 
 /// Stores a large task and two small ones, damages the file, and claims what is due after it was
@@ -57,7 +57,8 @@ async fn claim_after(damage: &str) -> After {
     let store = open(&path);
     let session = SessionId::mint(store.now().await.unwrap(), 1);
     let types = vec![TypeName::new("email").unwrap()];
-    let opened = OpenSession { id: session, name: "w".to_owned(), types, queues: vec![] };
+    let (name, home) = ("w".to_owned(), Home::Local);
+    let opened = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
     store.open_session(opened).await.unwrap();
     let claim = Claim { session, sequence: 1, max: 10 };
     let exchange = Exchange { session, finishes: vec![], claim: Some(claim) };

@@ -4,6 +4,7 @@
 mod attempt;
 mod buffer;
 mod completer;
+mod outside;
 mod pace;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use self::attempt::{Ended, Floor};
 use self::buffer::Buffer;
 use self::completer::Completer;
+use self::outside::{Outside, Word};
 use self::pace::Pace;
 use crate::cancels::Cancels;
 use crate::registry::Registry;
@@ -121,7 +123,7 @@ impl Executor {
         let mut claim: Option<PendingClaim> = None;
         let mut reports = Vec::with_capacity(REPORTS);
         let source = Arc::clone(&self.source);
-        let mut taken_back = source.taken_back();
+        let mut outside = Outside::new(&*source);
         loop {
             self.start_waiting();
             let room = self.room();
@@ -139,10 +141,7 @@ impl Executor {
                     self.buffer.extend(leases?);
                 }
                 _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
-                leases = &mut taken_back => {
-                    self.floor.cancels.add(leases);
-                    taken_back = source.taken_back();
-                }
+                word = outside.word() => self.hear(word),
                 () = self.buffer.impatient() => {
                     self.hand_back_overdue();
                     let room = self.room();
@@ -174,11 +173,14 @@ impl Executor {
     ) -> Result<(), Closed> {
         let deadline = Instant::now() + patience;
         let mut reports = Vec::new();
+        let source = Arc::clone(&self.source);
+        let mut outside = Outside::new(&*source);
         while !settled(self) {
             tokio::select! {
                 biased;
                 answered = self.completer.answered() => answered?,
                 _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
+                word = outside.word() => self.hear(word),
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }
@@ -229,6 +231,19 @@ impl Executor {
             self.running -= 1;
             self.pace.ended(took);
             self.completer.push(finish);
+        }
+    }
+
+    /// Leases that are gone are not started any more; the handlers of those that run are told.
+    fn hear(&mut self, word: Word) {
+        match word {
+            Word::Gone(leases) => {
+                for release in self.buffer.give_up(&leases) {
+                    self.completer.push(release);
+                }
+                self.floor.cancels.add(leases);
+            }
+            Word::RollCall(answer) => answer(self.buffer.tasks()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a handler is: the code that runs one attempt of a task of its type.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::cancels::Cancels;
+use crate::log::Log;
 
 /// Runs the attempts of one type of task.
 ///
@@ -31,26 +33,39 @@ pub trait Handler: Send + Sync {
 pub struct Context {
     lease: Lease,
     cancels: Cancels,
+    log: Arc<Log>,
 }
 
 impl Context {
     /// The attempt made under this lease.
     pub fn new(lease: Lease) -> Self {
-        Self { lease, cancels: Cancels::default() }
+        Self::within(lease, Cancels::default(), Arc::default())
     }
 
-    /// The same, in a worker that hears of cancellations.
-    pub(crate) fn within(lease: Lease, cancels: Cancels) -> Self {
-        Self { lease, cancels }
+    /// The same, in a worker that hears of leases that are gone and passes the log on.
+    pub(crate) fn within(lease: Lease, cancels: Cancels, log: Arc<Log>) -> Self {
+        Self { lease, cancels, log }
     }
 
-    /// Resolves when the task was cancelled. Nothing that the handler returns counts from then
-    /// on; it has a few seconds to wind up.
+    /// Adds a line to the attempt's log. Its last 8 KiB are kept if the attempt fails; what a
+    /// successful attempt logs is forgotten.
+    pub fn log(&self, line: impl Display) {
+        self.log.add(line);
+    }
+
+    /// The end of what was logged so far.
+    pub fn logged(&self) -> Option<Arc<str>> {
+        self.log.end()
+    }
+
+    /// Resolves when the lease is gone: the task was cancelled, or the lease was lost and
+    /// somebody else gets the task. Nothing that the handler returns counts from then on; it has
+    /// a few seconds to wind up.
     pub async fn cancelled(&self) {
         self.cancels.of(self.lease.task, self.lease.epoch).await;
     }
 
-    /// Whether the task was cancelled.
+    /// Whether the lease is gone: the task was cancelled, or the lease was lost.
     pub fn is_cancelled(&self) -> bool {
         self.cancels.holds(self.lease.task, self.lease.epoch)
     }

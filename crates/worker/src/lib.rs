@@ -11,6 +11,7 @@ mod cancels;
 pub mod executor;
 pub mod handler;
 pub mod handlers;
+mod log;
 pub mod outbound;
 pub mod registry;
 

@@ -36,6 +36,13 @@ impl Registry {
         self
     }
 
+    /// The handlers of these types alone.
+    #[must_use]
+    pub fn only(mut self, types: &[TypeName]) -> Self {
+        self.handlers.retain(|name, _| types.contains(name));
+        self
+    }
+
     /// The types that have a handler, in alphabetical order.
     pub fn types(&self) -> Vec<TypeName> {
         let mut types: Vec<_> = self.handlers.keys().cloned().collect();
@@ -65,6 +72,13 @@ mod tests {
         let registry = Registry::new().with("sleep", Sleep).with("echo", Echo);
         let types: Vec<_> = registry.types().iter().map(ToString::to_string).collect();
         assert_eq!(types, ["echo", "sleep"]);
+    }
+
+    #[test]
+    fn a_worker_can_be_kept_to_some_types() {
+        let echo = TypeName::new("echo").unwrap();
+        let registry = Registry::new().with("sleep", Sleep).with("echo", Echo);
+        assert_eq!(registry.only(std::slice::from_ref(&echo)).types(), [echo]);
     }
 
     #[test]

@@ -254,6 +254,39 @@ async fn a_broken_connection_is_a_retry() {
 }
 
 #[tokio::test]
+async fn a_request_leaves_a_line_without_secrets() {
+    let (server, http) = (Server::start().await, loopback());
+    let payload = json!({"url": format!("{}/path?key=secret", server.url)});
+    let place = format!("GET {}/path: ", server.url.replace("http://", ""));
+
+    let context = context(&payload);
+    let (_, result) = tokio::join!(server.answer(NO_CONTENT.as_bytes()), http.run(context.clone()));
+    assert!(result.is_ok());
+    let line = context.logged().unwrap();
+    assert!(line.starts_with(&format!("{place}204 No Content after ")), "{line}");
+    assert_eq!((line.matches('\n').count(), line.contains("secret")), (1, false), "{line}");
+
+    drop(server);
+    let refused = self::context(&payload);
+    assert!(http.run(refused.clone()).await.is_err());
+    let line = refused.logged().unwrap();
+    assert!(line.starts_with(&format!("{place}HTTP_CONNECT: ")), "{line}");
+    assert_eq!((line.matches('\n').count(), line.contains("secret")), (1, false), "{line}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_stopped_leaves_a_line_too() {
+    let (server, http) = (Server::start().await, loopback());
+    let context = context(&json!({"url": server.url}));
+    tokio::select! {
+        _ = http.run(context.clone()) => unreachable!("nobody answers"),
+        _ = server.listener.accept() => {}
+    }
+    let line = context.logged().unwrap();
+    assert!(line.contains("/: no answer after "), "{line}");
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_speak_tls_is_a_retry() {
     let server = Server::start().await;
     let url = server.url.replace("http://", "https://");

@@ -1,5 +1,6 @@
 //! `/tasks`, one file per verb.
 
+pub(crate) mod attempts;
 pub(crate) mod batch;
 pub(crate) mod control;
 pub(crate) mod get;
@@ -17,6 +18,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(submit::submit_task, list::list_tasks))
         .routes(routes!(batch::submit_batch))
         .routes(routes!(get::get_task))
+        .routes(routes!(attempts::list_attempts))
         .routes(routes!(control::cancel_task))
         .routes(routes!(control::replay_task))
         .routes(routes!(control::retry_task))

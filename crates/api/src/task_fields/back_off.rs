@@ -4,7 +4,7 @@ use duly_core::submit::{BackOffDraft, FieldError};
 use serde_json::value::RawValue;
 
 use super::slots::{self, Field, Slots};
-use super::{bad_unicode, read_number, read_string, wrong_type};
+use super::{bad_unicode, read_number, read_string, shorten, wrong_type};
 
 /// Reads the object, if there is one, and notes everything that is wrong with it.
 pub(super) fn read(slots: &mut Slots<'_>) -> Option<BackOffDraft> {
@@ -21,8 +21,7 @@ pub(super) fn read(slots: &mut Slots<'_>) -> Option<BackOffDraft> {
     let mut draft = BackOffDraft::default();
     let mut seen = [false; FIELDS.len()];
     for (name, value) in pairs {
-        let pointer =
-            || format!("{pointer}{}", FieldError::of(&slots::shorten(&name), "", "").pointer);
+        let pointer = || format!("{pointer}{}", FieldError::of(&shorten(&name), "", "").pointer);
         let refused = match FIELDS.iter().position(|field| *field == name) {
             None => {
                 let detail = "is no field of backoff; check its spelling".to_owned();

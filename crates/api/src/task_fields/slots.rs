@@ -7,7 +7,7 @@ use duly_core::submit::FieldError;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::ERRORS;
+use crate::fields::{ERRORS, shorten};
 
 macro_rules! fields {
     ($($field:ident $name:literal,)*) => {
@@ -109,15 +109,6 @@ const PAIRS: usize = LABELS + ERRORS + 1;
 pub(super) fn pairs(object: &RawValue) -> serde_json::Result<Vec<(String, &RawValue)>> {
     let mut json = serde_json::Deserializer::from_str(object.get());
     json.deserialize_map(PairsVisitor)
-}
-
-/// A name that came from outside, short enough to be sent back.
-pub(crate) fn shorten(name: &str) -> String {
-    const CHARS: usize = 64;
-    match name.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    }
 }
 
 enum Name {

@@ -5,6 +5,7 @@ use duly_core::limits::{BODY_BYTES, PAYLOAD_BYTES};
 use duly_core::submit::Start;
 
 use super::*;
+use crate::fields::ERRORS;
 
 fn errors(body: &str) -> Vec<(String, &'static str)> {
     let error = read(body.as_bytes(), None).expect_err(body);

@@ -7,13 +7,15 @@ use axum::Router;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
-    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Sessions, Submit, Submitted, TaskList, Tasks,
 };
-use duly_core::task::Task;
+use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
-use duly_engine::Engine;
 use duly_engine::random::OsRandom;
+use duly_engine::{Config, Engine};
 
 use crate::support::{ask, get, post, router_over};
 
@@ -33,6 +35,10 @@ impl Tasks for Broken {
     async fn list(&self, _: ListTasks) -> Result<TaskList> {
         Err(self.0())
     }
+
+    async fn attempts(&self, _: &TenantName, _: TaskId) -> Result<Option<Vec<Attempt>>> {
+        Err(self.0())
+    }
 }
 
 #[async_trait]
@@ -41,7 +47,19 @@ impl Sessions for Broken {
         Err(self.0())
     }
 
-    async fn end_session(&self, _: SessionId) -> Result<()> {
+    async fn beat(&self, _: Beat) -> Result<bool> {
+        Err(self.0())
+    }
+
+    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        Err(self.0())
+    }
+
+    async fn end_session(&self, _: SessionId, _: Ending) -> Result<Vec<TaskId>> {
+        Err(self.0())
+    }
+
+    async fn reap(&self, _: Reap) -> Result<Reaped> {
         Err(self.0())
     }
 }
@@ -49,6 +67,25 @@ impl Sessions for Broken {
 #[async_trait]
 impl Leases for Broken {
     async fn exchange(&self, _: Exchange) -> Result<Exchanged> {
+        Err(self.0())
+    }
+
+    async fn extend(&self, _: ExtendLeases) -> Result<Vec<Extended>> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl DeadLetters for Broken {
+    async fn dead_letters(&self, _: ListDead) -> Result<DeadList> {
+        Err(self.0())
+    }
+
+    async fn dead_groups(&self, _: GroupDead) -> Result<Vec<DeadGroup>> {
+        Err(self.0())
+    }
+
+    async fn purge(&self, _: PurgeTasks) -> Result<Vec<Controlled>> {
         Err(self.0())
     }
 }
@@ -84,7 +121,8 @@ impl Pulse for Broken {
 }
 
 fn broken(how: fn() -> Error) -> Router {
-    router_over(&Engine::start(Arc::new(Broken(how)), Arc::new(OsRandom::new())))
+    let (store, random) = (Arc::new(Broken(how)), Arc::new(OsRandom::new()));
+    router_over(&Engine::start(store, random, Config::default()))
 }
 
 const ID: &str = "/tasks/01920000-0000-7000-8000-000000000000";
@@ -98,6 +136,12 @@ async fn a_store_that_is_away_says_why_and_when_to_come_back() {
         get("/tasks"),
         post("/tasks", r#"{"type":"a"}"#),
         post("/tasks/batch", r#"[{"type":"a"}]"#),
+        get(&format!("{ID}/attempts")),
+        get("/dlq"),
+        get("/dlq/groups"),
+        post("/dlq/replay", "{}"),
+        post("/dlq/purge", r#"{"all":true}"#),
+        post("/sessions", r#"{"types":["a"]}"#),
     ] {
         let answer = ask(&router, asked).await;
         let (status, code, _) = answer.problem();
@@ -117,7 +161,14 @@ async fn what_is_broken_inside_stays_inside() {
     let backend = || Error::Backend { name: "test", source: "SELECT secret FROM x".into() };
     let corrupt = || Error::Corrupt { table: "secret", column: "secret", id: "secret".to_owned() };
     for router in [broken(backend), broken(corrupt)] {
-        for asked in [get(ID), get("/tasks"), post("/tasks", r#"{"type":"a"}"#)] {
+        for asked in [
+            get(ID),
+            get("/tasks"),
+            get("/dlq"),
+            post("/dlq/replay", "{}"),
+            post("/tasks", r#"{"type":"a"}"#),
+            post("/sessions", r#"{"types":["a"]}"#),
+        ] {
             let answer = ask(&router, asked).await;
             let (status, code, _) = answer.problem();
             assert_eq!((status, code.as_str()), (500, "INTERNAL"));

@@ -2,16 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, which clippy cannot see here")]
 
+mod attempts;
 mod bad_input;
 mod batch;
 mod broken;
 mod control;
+mod dead_letters;
 mod docs;
 mod edge;
 mod health;
+mod leases;
 mod list;
 mod openapi;
 mod server;
+mod sessions;
 mod support;
 mod tasks;
 mod tenants;

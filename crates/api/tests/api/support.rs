@@ -6,7 +6,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use duly_api::Config;
+use duly_core::lease::{Finish, Outcome};
+use duly_core::name::{TenantName, TypeName};
+use duly_core::ports::store::Rules;
+use duly_core::ports::work_source::WorkSource;
+use duly_core::task::Failure;
 use duly_engine::Engine;
+use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
 use duly_store::clock::SystemClock;
 use duly_store::memory::MemoryStore;
@@ -16,12 +22,44 @@ use tower::ServiceExt;
 /// An engine over an empty store.
 pub(crate) fn engine() -> Engine {
     let clock = Arc::new(SystemClock::default());
-    Engine::start(Arc::new(MemoryStore::new(clock)), Arc::new(OsRandom::new()))
+    let store = Arc::new(MemoryStore::new(clock, Rules::default()));
+    Engine::start(store, Arc::new(OsRandom::new()), duly_engine::Config::default())
 }
 
 /// A router over an engine.
 pub(crate) fn router_over(engine: &Engine) -> Router {
     duly_api::router(engine.clone(), Config::default())
+}
+
+/// A router over an engine, for one tenant.
+pub(crate) fn router_of(engine: &Engine, tenant: &str) -> Router {
+    let config = Config { tenant: TenantName::new(tenant).unwrap(), ..Config::default() };
+    duly_api::router(engine.clone(), config)
+}
+
+/// A worker that does what a test says.
+pub(crate) struct Hand(Arc<dyn WorkSource>);
+
+impl Hand {
+    pub(crate) async fn of(engine: &Engine, types: &[&str]) -> Self {
+        let types = types.iter().map(|name| TypeName::new(name).unwrap()).collect();
+        let worker = LocalWorker { name: "hand".to_owned(), types, queues: Vec::new() };
+        Self(engine.open_worker(worker).await.unwrap())
+    }
+
+    /// Ends the next task so, and returns its id.
+    pub(crate) async fn end(&self, outcome: Outcome, log: Option<&str>) -> String {
+        let lease = self.0.claim(1).await.unwrap().pop().unwrap();
+        let finish = Finish::new(lease.task, lease.epoch, outcome);
+        let finish = Finish { log: log.map(Arc::from), ..finish };
+        self.0.finish(vec![finish]).await.unwrap();
+        lease.task.to_string()
+    }
+
+    /// Fails the next task for good.
+    pub(crate) async fn fail(&self, code: &str, message: &str) -> String {
+        self.end(Outcome::Fail { error: Failure::new(code, message) }, None).await
+    }
 }
 
 /// A router over an empty store.

@@ -111,7 +111,7 @@ async fn work_once(engine: &Engine) {
     let source = engine.open_worker(worker).await.unwrap();
     let leases = source.claim(1).await.unwrap();
     let outcome = Outcome::Success { result: Some(r#"{"n":1.50}"#.into()) };
-    let finish = Finish { task: leases[0].task, epoch: leases[0].epoch, outcome };
+    let finish = Finish::new(leases[0].task, leases[0].epoch, outcome);
     source.finish(vec![finish]).await.unwrap();
 }
 

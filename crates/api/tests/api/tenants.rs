@@ -1,18 +1,12 @@
 //! What one tenant has, another does not see.
 
 use axum::Router;
-use duly_api::Config;
-use duly_core::name::TenantName;
 
-use crate::support::{ask, engine, get, post};
+use crate::support::{ask, engine, get, post, router_of};
 
 fn routers() -> (Router, Router) {
     let engine = engine();
-    let of = |name| {
-        let config = Config { tenant: TenantName::new(name).unwrap(), ..Config::default() };
-        duly_api::router(engine.clone(), config)
-    };
-    (of("ada"), of("bob"))
+    (router_of(&engine, "ada"), router_of(&engine, "bob"))
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ mod engine;
 mod figures;
 mod http;
 mod punctuality;
+mod remote;
 mod rest;
 mod world;
 
@@ -32,6 +33,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
         }
         if wants(Part::Rest) {
             rest::measure(&scratch, args.tasks, &limit, &mut figures).await?;
+        }
+        if wants(Part::Remote) {
+            remote::measure(&scratch, args.tasks, &mut figures).await?;
         }
         if wants(Part::Punctuality) {
             punctuality::measure(&scratch, &mut figures).await?;

@@ -1,5 +1,6 @@
 //! `duly task …`: a client for people.
 
+mod attempts;
 mod control;
 mod get;
 mod list;
@@ -7,34 +8,29 @@ mod run;
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use duly_client::Client;
 use duly_client::wire::TaskView;
 use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
 use duly_core::state::Status;
 
-use crate::args::{ClientArgs, Output, TaskCommand};
+use crate::args::{Output, TaskCommand};
+use crate::commands::connect;
 use crate::exit::Ending;
 use crate::output;
 
 pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the runtime")?;
-    runtime.block_on(async {
+    super::block_on(async {
         match command {
             TaskCommand::Run(args) => run::run(args).await,
             TaskCommand::Get(args) => get::run(&args).await,
             TaskCommand::List(args) => list::run(&args).await,
+            TaskCommand::Attempts(args) => attempts::run(&args).await,
             TaskCommand::Cancel(args) => control::cancel(args).await,
             TaskCommand::Replay(args) => control::replay(args).await,
             TaskCommand::Retry(args) => control::retry(&args).await,
         }
     })
-}
-
-fn connect(args: &ClientArgs) -> anyhow::Result<Client> {
-    Ok(Client::new(&args.server, args.token.as_deref())?)
 }
 
 /// Prints a task that has not ended, one line in table form.

@@ -8,16 +8,25 @@
 //!   and the state RUNNING.
 //! - Time is the store's own.
 
+mod dead_letters;
+mod sessions;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
-use crate::name::{QueueName, TenantName, TypeName};
+use crate::name::TenantName;
 use crate::state::Status;
-use crate::task::{NewTask, Task};
+use crate::task::{Attempt, NewTask, Task};
 use crate::time::Timestamp;
+
+pub use self::dead_letters::{
+    DeadFilter, DeadGroup, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+};
+pub use self::sessions::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions};
 
 /// What the caller can do about a store that did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +107,19 @@ pub enum Submitted {
     LaneLimit,
 }
 
+/// What a store goes by, beside the limits that are the same everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Lost leases after which a task is failed: it probably kills its worker.
+    pub loss_limit: u32,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { loss_limit: crate::limits::LOSSES }
+    }
+}
+
 /// Submitting and reading tasks.
 #[async_trait]
 pub trait Tasks {
@@ -112,6 +134,10 @@ pub trait Tasks {
     /// One page of a tenant's tasks, newest first due time first; about
     /// [`crate::limits::PAGE_BYTES`] at the most, but at least one task.
     async fn list(&self, page: ListTasks) -> Result<TaskList>;
+
+    /// The failed and lost attempts of a task, oldest first, the last
+    /// [`crate::limits::ATTEMPTS`] of them; nothing if the task is absent.
+    async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>>;
 }
 
 /// A page of tasks.
@@ -132,30 +158,6 @@ pub struct ListTasks {
     pub before: Option<TaskId>,
     /// How many.
     pub limit: u32,
-}
-
-/// A worker process that wants leases.
-#[derive(Clone, Debug)]
-pub struct OpenSession {
-    /// Minted by the caller.
-    pub id: SessionId,
-    /// What the process calls itself.
-    pub name: String,
-    /// The types it has handlers for.
-    pub types: Vec<TypeName>,
-    /// The queues it serves; all of them when empty.
-    pub queues: Vec<QueueName>,
-}
-
-/// Worker sessions. A session lives as long as the process that opened it.
-#[async_trait]
-pub trait Sessions {
-    /// Makes a session known; only then can it claim.
-    async fn open_session(&self, session: OpenSession) -> Result<()>;
-
-    /// Ends a session: what it still holds goes back to the queue, uncharged. Ending it twice is
-    /// the same as once.
-    async fn end_session(&self, session: SessionId) -> Result<()>;
 }
 
 /// A request for leases.
@@ -198,8 +200,49 @@ pub trait Leases {
     /// Commits the outcomes and grants due tasks of the session's lanes, ordered by run time
     /// minus priority × ageing, then by id; not more payload than
     /// [`crate::limits::STORE_BATCH_BYTES`], but at least one task. A session that is not open
-    /// gets nothing.
+    /// gets nothing. Repeated, the call answers as the first time.
+    ///
+    /// A suspect (see [`crate::limits::SUSPECT_LOSSES`]) is granted alone: only to a session that
+    /// holds nothing, and nothing beside it. A session that comes upon one while it holds leases
+    /// gets nothing more until it holds none; others pass the suspect by meanwhile.
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged>;
+
+    /// Moves the deadlines of leases; one answer per item, in order.
+    async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>>;
+}
+
+/// Leases that need more time.
+#[derive(Clone, Debug)]
+pub struct ExtendLeases {
+    /// Whose.
+    pub session: SessionId,
+    /// Which; at most [`crate::limits::STORE_BATCH`].
+    pub leases: Vec<Extend>,
+}
+
+/// One lease that needs more time.
+#[derive(Clone, Copy, Debug)]
+pub struct Extend {
+    /// Which task.
+    pub task: TaskId,
+    /// Under which grant.
+    pub epoch: u32,
+    /// How long it may run from now on.
+    pub by: Duration,
+}
+
+/// What became of one [`Extend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extended {
+    /// The lease has this deadline now.
+    Done {
+        /// When it is overdue.
+        deadline: Timestamp,
+    },
+    /// The lease was taken back before; nothing changed.
+    LeaseLost,
+    /// There is no such task.
+    Unknown,
 }
 
 /// Tasks of one tenant to end.
@@ -219,9 +262,20 @@ pub struct ReplayTasks {
     /// Whose.
     pub tenant: TenantName,
     /// Which; at most [`crate::limits::STORE_BATCH`].
-    pub tasks: Vec<TaskId>,
+    pub tasks: Vec<Replay>,
     /// What they get instead of their payload, if it is to change: JSON text, checked.
     pub payload: Option<Arc<str>>,
+}
+
+/// One task to run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// Which task.
+    pub task: TaskId,
+    /// The run that has ended. If the task is further on, the order was carried out before.
+    pub run: u32,
+    /// When the next run is due; at once if it does not say.
+    pub run_at: Option<Timestamp>,
 }
 
 /// Tasks of one tenant whose next attempt is to start now.
@@ -254,7 +308,7 @@ pub trait Control {
     /// raised, and its holder's outcome is refused. Cancelling a cancelled task is done.
     async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>>;
 
-    /// Opens the next run of tasks that have ended: fresh retries, no losses, due now. The
+    /// Opens the next run of tasks that have ended: fresh retries, no losses. The
     /// epoch goes on, and an outcome of the run before is refused.
     async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>>;
 
@@ -278,6 +332,6 @@ pub trait Pulse {
 }
 
 /// A truth store.
-pub trait Store: Tasks + Sessions + Leases + Control + Pulse + Send + Sync {}
+pub trait Store: Tasks + Sessions + Leases + Control + DeadLetters + Pulse + Send + Sync {}
 
-impl<T: Tasks + Sessions + Leases + Control + Pulse + Send + Sync> Store for T {}
+impl<T: Tasks + Sessions + Leases + Control + DeadLetters + Pulse + Send + Sync> Store for T {}

@@ -17,7 +17,21 @@ pub struct TakenBack {
     pub task: TaskId,
     /// The epoch of the lease.
     pub epoch: u32,
+    /// Why.
+    pub why: Why,
 }
+
+/// Why a lease is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody cancelled the task.
+    Cancelled,
+    /// It was overdue, or its session was taken for dead: somebody else gets the task.
+    Lost,
+}
+
+/// Takes the tasks that a worker holds and has not started.
+pub type RollCall = Box<dyn FnOnce(Vec<TaskId>) + Send>;
 
 /// A worker's view of the system, in process or over the network.
 #[async_trait]
@@ -28,9 +42,14 @@ pub trait WorkSource: Send + Sync {
     /// Dropping the call is safe: leases it would have returned are given back.
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed>;
 
-    /// Waits until leases are taken back from outside, because their tasks were cancelled, and
-    /// tells which. A hint: what is missed shows when the outcome is refused.
+    /// Waits until leases are taken back from outside, and tells which. A hint: what is missed shows when the outcome is refused.
     async fn taken_back(&self) -> Vec<TakenBack>;
+
+    /// Waits until the source wants to know which leases have not started, and returns whom to
+    /// tell. Should this worker die, the others count a loss.
+    async fn roll_call(&self) -> RollCall {
+        std::future::pending().await
+    }
 
     /// Commits outcomes; returns one answer per item, in order, once they are durable. Waits
     /// while the store is away: an outcome is given up only when the source closes.

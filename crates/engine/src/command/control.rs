@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{self, CancelTasks, Controlled, ReplayTasks, RetryTasks};
-use duly_core::ports::work_source::TakenBack;
+use duly_core::ports::store::{self, CancelTasks, Controlled, Replay, ReplayTasks, RetryTasks};
+use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::task::Task;
 
@@ -40,8 +40,9 @@ impl Engine {
         let answers = self.store().cancel(order).await?;
         let task = self.controlled(tenant, id, &answers).await?;
         self.outcomes().announce([id]);
-        if let Some(epoch) = task.epoch.checked_sub(1) {
-            self.take_back(TakenBack { task: id, epoch });
+        if let (Some(session), Some(epoch)) = (task.session, task.epoch.checked_sub(1)) {
+            let lease = TakenBack { task: id, epoch, why: Why::Cancelled };
+            self.remotes().take_back(session, lease);
         }
         Ok(task)
     }
@@ -54,7 +55,12 @@ impl Engine {
         id: TaskId,
         payload: Option<Arc<str>>,
     ) -> Result<Task, Error> {
-        let order = ReplayTasks { tenant: tenant.clone(), tasks: vec![id], payload };
+        let task = self.get(tenant, id).await?.ok_or(Error::NotFound)?;
+        if !task.status.is_terminal() {
+            return Err(Error::Conflict { status: task.status });
+        }
+        let tasks = vec![Replay { task: id, run: task.run, run_at: None }];
+        let order = ReplayTasks { tenant: tenant.clone(), tasks, payload };
         let answers = self.store().replay(order).await?;
         self.controlled(tenant, id, &answers).await
     }

@@ -1,12 +1,13 @@
 //! The engine over the memory store, in tokio's paused time.
 
+mod remote;
 mod world;
 
 use std::time::Duration;
 
 use duly_core::lease::{Finished, Outcome};
 use duly_core::name::TenantName;
-use duly_core::ports::work_source::TakenBack;
+use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
 use duly_engine::command::submit::{Error, Refused};
@@ -236,7 +237,7 @@ async fn a_cancel_reaches_the_worker_and_those_who_wait() {
         world.wait(task.id, Duration::from_secs(60)),
         world.engine.cancel(&tenant, task.id, "enough".to_owned()),
     );
-    assert_eq!(told, [TakenBack { task: task.id, epoch: lease.epoch }]);
+    assert_eq!(told, [TakenBack { task: task.id, epoch: lease.epoch, why: Why::Cancelled }]);
     assert_eq!(waited.status, Status::Cancelled);
     assert_eq!(cancelled.unwrap().error.unwrap().message, "enough");
     let late = world.source.finish(vec![finish(&lease, success())]).await.unwrap();

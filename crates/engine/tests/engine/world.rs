@@ -13,12 +13,14 @@ use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
-    CancelTasks, Control, Controlled, Error, Exchange, Exchanged, Leases, ListTasks, OpenSession,
-    Pulse, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted, TaskList, Tasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::ports::work_source::WorkSource;
 use duly_core::submit::Draft;
-use duly_core::task::Task;
+use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use duly_engine::Engine;
 use duly_engine::command::submit::Accepted;
@@ -27,6 +29,9 @@ use duly_engine::random::OsRandom;
 use duly_store::memory::MemoryStore;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
+
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+const CONFIG: duly_engine::Config = duly_engine::Config { session_ttl: TTL };
 
 /// Follows tokio's time, which tests pause.
 struct TokioClock(Instant);
@@ -55,10 +60,12 @@ impl World {
     async fn with(hints: bool) -> Self {
         let clock = Arc::new(TokioClock(Instant::now()));
         let store = Arc::new(Watched {
-            store: MemoryStore::new(clock),
+            store: MemoryStore::new(clock, Rules::default()),
             hints,
             submits: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
+            reads: AtomicUsize::new(0),
+            unreadable: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
             failing_submit: AtomicUsize::new(0),
             poison: Mutex::new(None),
@@ -68,7 +75,7 @@ impl World {
         });
         let random = Arc::new(OsRandom::new());
         assert_ne!(random.next(), random.next());
-        let engine = Engine::start(store.clone(), random);
+        let engine = Engine::start(store.clone(), random, CONFIG);
         let types = vec![TypeName::new("echo").unwrap()];
         let worker = LocalWorker { name: "test".to_owned(), types, queues: vec![] };
         let source = engine.open_worker(worker).await.unwrap();
@@ -96,6 +103,12 @@ impl World {
     }
 }
 
+/// Lets paused time pass.
+pub(crate) async fn pass(time: Duration) {
+    let never = std::future::pending::<()>();
+    assert!(tokio::time::timeout(time, never).await.is_err());
+}
+
 pub(crate) fn draft(task_type: &str) -> Draft {
     Draft { task_type: Some(task_type.to_owned()), ..Draft::default() }
 }
@@ -105,7 +118,7 @@ pub(crate) fn success() -> Outcome {
 }
 
 pub(crate) fn finish(lease: &Lease, outcome: Outcome) -> Finish {
-    Finish { task: lease.task, epoch: lease.epoch, outcome }
+    Finish::new(lease.task, lease.epoch, outcome)
 }
 
 /// The memory store under observation.
@@ -114,6 +127,8 @@ pub(crate) struct Watched {
     hints: bool,
     submits: AtomicUsize,
     exchanges: AtomicUsize,
+    reads: AtomicUsize,
+    unreadable: AtomicBool,
     failures: AtomicUsize,
     failing_submit: AtomicUsize,
     poison: Mutex<Option<TaskId>>,
@@ -129,6 +144,16 @@ impl Watched {
 
     pub(crate) fn exchanges(&self) -> usize {
         self.exchanges.load(Ordering::SeqCst)
+    }
+
+    /// How often the sessions were read.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+
+    /// Whether the sessions can be read.
+    pub(crate) fn set_readable(&self, readable: bool) {
+        self.unreadable.store(!readable, Ordering::SeqCst);
     }
 
     /// The next calls answer that the store is away.
@@ -195,6 +220,10 @@ impl Tasks for Watched {
     async fn list(&self, page: ListTasks) -> Result<TaskList> {
         self.store.list(page).await
     }
+
+    async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>> {
+        self.store.attempts(tenant, id).await
+    }
 }
 
 #[async_trait]
@@ -203,8 +232,24 @@ impl Sessions for Watched {
         self.store.open_session(session).await
     }
 
-    async fn end_session(&self, session: SessionId) -> Result<()> {
-        self.store.end_session(session).await
+    async fn beat(&self, beat: Beat) -> Result<bool> {
+        self.store.beat(beat).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        if self.unreadable.load(Ordering::SeqCst) {
+            return Err(Error::Unavailable { reason: "told to".to_owned() });
+        }
+        self.store.sessions().await
+    }
+
+    async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
+        self.store.end_session(session, ending).await
+    }
+
+    async fn reap(&self, reap: Reap) -> Result<Reaped> {
+        self.store.reap(reap).await
     }
 }
 
@@ -224,6 +269,10 @@ impl Leases for Watched {
         }
         self.store.exchange(exchange).await
     }
+
+    async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
+        self.store.extend(order).await
+    }
 }
 
 #[async_trait]
@@ -238,6 +287,21 @@ impl Control for Watched {
 
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
         self.store.retry(order).await
+    }
+}
+
+#[async_trait]
+impl DeadLetters for Watched {
+    async fn dead_letters(&self, page: ListDead) -> Result<DeadList> {
+        self.store.dead_letters(page).await
+    }
+
+    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+        self.store.dead_groups(which).await
+    }
+
+    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
+        self.store.purge(order).await
     }
 }
 

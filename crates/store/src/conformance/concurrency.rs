@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use duly_core::lease::{Finish, Finished};
+use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{CancelTasks, Controlled, Exchange, Submit, Submitted};
 use duly_core::state::Status;
@@ -35,11 +35,7 @@ pub async fn many_claimers_run_every_task_once(harness: Harness) {
             let answer = harness.store().exchange(exchange).await.unwrap();
             seen.extend(answer.leases.iter().map(|lease| lease.task));
             granted.fetch_add(answer.leases.len(), Ordering::SeqCst);
-            let finish = |lease: &duly_core::lease::Lease| Finish {
-                task: lease.task,
-                epoch: lease.epoch,
-                outcome: success(),
-            };
+            let finish = |lease: &Lease| Finish::new(lease.task, lease.epoch, success());
             finishes = answer.leases.iter().map(finish).collect();
         }
         seen

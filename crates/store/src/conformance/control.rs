@@ -6,7 +6,7 @@ use std::time::Duration;
 use duly_core::id::TaskId;
 use duly_core::lease::{Finished, Outcome};
 use duly_core::name::TenantName;
-use duly_core::ports::store::{CancelTasks, Controlled, ReplayTasks, RetryTasks};
+use duly_core::ports::store::{CancelTasks, Controlled, Replay, ReplayTasks, RetryTasks};
 use duly_core::state::Status;
 
 use super::Harness;
@@ -19,7 +19,12 @@ async fn cancel(harness: &Harness, task: TaskId) -> Controlled {
 }
 
 async fn replay(harness: &Harness, task: TaskId, payload: Option<&str>) -> Controlled {
-    let (tenant, tasks) = (TenantName::default_tenant(), vec![task]);
+    let run = harness.get(task).await.run;
+    replay_run(harness, Replay { task, run, run_at: None }, payload).await
+}
+
+async fn replay_run(harness: &Harness, replay: Replay, payload: Option<&str>) -> Controlled {
+    let (tenant, tasks) = (TenantName::default_tenant(), vec![replay]);
     let order = ReplayTasks { tenant, tasks, payload: payload.map(Arc::from) };
     harness.store().replay(order).await.unwrap()[0]
 }
@@ -56,7 +61,7 @@ pub async fn the_holder_of_a_cancelled_task_is_refused(mut harness: Harness) {
         assert_eq!(harness.finish_one(session, &lease, outcome).await, Finished::LeaseLost);
     }
     assert_eq!(harness.get(id).await, cancelled);
-    harness.store().end_session(session).await.unwrap();
+    harness.leave(session).await;
     harness.crash().await;
     assert_eq!(harness.get(id).await.status, Status::Cancelled, "no lease is left to come back");
 }
@@ -100,6 +105,34 @@ pub async fn a_replay_opens_the_next_run(harness: Harness) {
     }
     assert_eq!(cancel(&harness, id).await, Controlled::Done);
     assert_eq!(replay(&harness, id, None).await, Controlled::Done, "a cancelled one too");
+}
+
+pub async fn a_replay_of_a_run_happens_once(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let task = harness.submit_one(harness.task("email")).await;
+    let order = Replay { task, run: 1, run_at: None };
+    for _ in 0..3 {
+        let lease = harness.claim(session, 1).await;
+        for lease in &lease {
+            harness.finish_one(session, lease, fail()).await;
+        }
+        assert_eq!(replay_run(&harness, order, None).await, Controlled::Done);
+        assert_eq!(harness.get(task).await.run, 2);
+    }
+}
+
+pub async fn a_replay_may_wait_for_its_time(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let task = harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, fail()).await;
+    let run_at = harness.now().plus(Duration::from_secs(5));
+    let order = Replay { task, run: 1, run_at: Some(run_at) };
+    assert_eq!(replay_run(&harness, order, None).await, Controlled::Done);
+    assert_eq!(harness.get(task).await.run_at, run_at);
+    assert!(harness.claim(session, 10).await.is_empty());
+    harness.advance(Duration::from_secs(5));
+    assert_eq!(harness.claim_one(session).await.run, 2);
 }
 
 pub async fn a_replay_may_change_the_payload(harness: Harness) {
@@ -157,4 +190,19 @@ pub async fn orders_are_answered_one_by_one(harness: Harness) {
     let answers = harness.store().cancel(order).await.unwrap();
     assert_eq!(answers, [Controlled::Unknown, Controlled::Done, Controlled::Unknown]);
     assert_eq!(ids(&harness.claim(session, 10).await), [foreign]);
+}
+
+pub async fn one_order_may_name_a_task_twice(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let task = harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, fail()).await;
+    let later = harness.now().plus(Duration::from_secs(5));
+    let twice =
+        [Replay { task, run: 1, run_at: None }, Replay { task, run: 1, run_at: Some(later) }];
+    let (tenant, tasks) = (TenantName::default_tenant(), twice.to_vec());
+    let order = ReplayTasks { tenant, tasks, payload: None };
+    assert_eq!(harness.store().replay(order).await.unwrap(), [Controlled::Done; 2]);
+    let replayed = harness.get(task).await;
+    assert_eq!((replayed.run, replayed.run_at), (2, harness.now()), "the first of them counts");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duly_core::back_off::{BackOff, Strategy};
 use duly_core::id::TaskId;
-use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::limits::BACK_OFF;
 use duly_core::ports::store::Exchange;
 use duly_core::state::Status;
@@ -200,7 +200,7 @@ pub async fn an_unknown_task_does_not_fail_its_batch(harness: Harness) {
     let session = harness.session(&["email"]).await;
     harness.submit_one(harness.task("email")).await;
     let lease = harness.claim_one(session).await;
-    let finish = |task, epoch| Finish { task, epoch, outcome: success() };
+    let finish = |task, epoch| Finish::new(task, epoch, success());
     let unknown = TaskId::mint(harness.now(), 77, 77);
     let batch = vec![
         finish(unknown, 1),
@@ -217,9 +217,29 @@ pub async fn a_finish_and_the_next_claim_are_one_call(harness: Harness) {
     let second = harness.submit_one(harness.task("email")).await;
     let mut leases = harness.claim(session, 1).await;
     let lease = leases.remove(0);
-    let finishes = vec![Finish { task: lease.task, epoch: lease.epoch, outcome: Outcome::Release }];
+    let finishes = vec![lease.release()];
     let claim = Some(harness.next_claim(session, 10));
     let answer = harness.store().exchange(Exchange { session, finishes, claim }).await.unwrap();
     assert_eq!(answer.finished, [Finished::Done]);
     assert_eq!(ids(&answer.leases), [first, second], "what was just released can be claimed");
+}
+
+pub async fn a_repeated_exchange_answers_as_the_first(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let at_once = BackOff { strategy: Strategy::None, ..BackOff::default() };
+    let timeout = Some(Duration::from_secs(1));
+    let overdue = NewTask { back_off: at_once, timeout, ..harness.task("email") };
+    harness.submit(&[overdue, harness.task("email"), harness.task("email")]).await;
+    let held = harness.claim(session, 10).await;
+    harness.advance(Duration::from_secs(60));
+    harness.reap().await;
+    let outcomes = [retry(), retry_after(Some(Duration::ZERO)), Outcome::Release];
+    let finish = |(lease, outcome): (&Lease, _)| Finish::new(lease.task, lease.epoch, outcome);
+    let finishes = held.iter().zip(outcomes).map(finish).collect();
+    let exchange = Exchange { session, finishes, claim: Some(harness.next_claim(session, 10)) };
+    let first = harness.store().exchange(exchange.clone()).await.unwrap();
+    assert_eq!(first.finished, [Finished::LeaseLost, Finished::Done, Finished::Done]);
+    assert_eq!(first.leases.len(), 3, "all of them are granted again");
+    let again = harness.store().exchange(exchange).await.unwrap();
+    assert_eq!((again.finished, again.leases), (first.finished, first.leases));
 }

@@ -10,7 +10,9 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
-use duly_core::ports::store::{Claim, Exchange, Exchanged, OpenSession, Store, Submit, Submitted};
+use duly_core::ports::store::{
+    Beat, Claim, Ending, Exchange, Exchanged, Home, OpenSession, Reap, Store, Submit, Submitted,
+};
 use duly_core::task::{Failure, NewTask, Priority, Task};
 use duly_core::time::Timestamp;
 
@@ -27,6 +29,11 @@ pub trait Backend: Send + Sync {
 
     /// Ends the process that has the store open, without warning, and opens it again.
     async fn crash(&mut self);
+
+    /// Whether hints arrive. Where they do not, only the case about them asks for less.
+    fn hints(&self) -> bool {
+        true
+    }
 }
 
 /// A backend and counters for ids.
@@ -64,6 +71,10 @@ impl Harness {
 
     pub(super) async fn crash(&mut self) {
         self.backend.crash().await;
+    }
+
+    pub(super) fn hints(&self) -> bool {
+        self.backend.hints()
     }
 
     /// A task of this type that is due now.
@@ -122,16 +133,75 @@ impl Harness {
 
     /// Opens a session that serves these types in these queues.
     pub(super) async fn session_in(&self, types: &[&str], queues: &[&str]) -> SessionId {
+        let queues = queues.iter().map(|name| QueueName::new(name).unwrap()).collect();
+        self.open(OpenSession { queues, ..self.new_session(types) }).await
+    }
+
+    /// Opens a session of a process elsewhere that serves these types in all queues.
+    pub(super) async fn remote(&self, types: &[&str]) -> SessionId {
+        self.open(OpenSession { home: Home::Remote, ..self.new_session(types) }).await
+    }
+
+    pub(super) fn new_session(&self, types: &[&str]) -> OpenSession {
         let ordinal = self.ordinal.fetch_add(1, Ordering::Relaxed);
-        let id = SessionId::mint(self.now(), ordinal.into());
-        let session = OpenSession {
-            id,
+        OpenSession {
+            id: SessionId::mint(self.now(), ordinal.into()),
             name: format!("worker-{ordinal}"),
+            tenant: None,
             types: types.iter().map(|name| TypeName::new(name).unwrap()).collect(),
-            queues: queues.iter().map(|name| QueueName::new(name).unwrap()).collect(),
-        };
+            queues: Vec::new(),
+            home: Home::Local,
+        }
+    }
+
+    pub(super) async fn open(&self, session: OpenSession) -> SessionId {
+        let id = session.id;
         self.store().open_session(session).await.unwrap();
         id
+    }
+
+    /// A sign of life; whether the session is open.
+    pub(super) async fn beat(
+        &self,
+        session: SessionId,
+        received: &[u64],
+        unstarted: &[TaskId],
+    ) -> bool {
+        let (received, unstarted) = (received.to_vec(), unstarted.to_vec());
+        self.store().beat(Beat { session, received, unstarted }).await.unwrap()
+    }
+
+    /// The session ends in order.
+    pub(super) async fn leave(&self, session: SessionId) {
+        self.store().end_session(session, Ending::Closed).await.unwrap();
+    }
+
+    /// The last beat of a session elsewhere, if it is open.
+    pub(super) async fn last_beat(&self, session: SessionId) -> Option<u64> {
+        let sessions = self.store().sessions().await.unwrap();
+        sessions.iter().find(|it| it.opened.id == session).map(|it| it.beat)
+    }
+
+    /// The session's process is seen to have died.
+    pub(super) async fn die(&self, session: SessionId) {
+        let beat = self.last_beat(session).await.expect("the session is open");
+        self.store().end_session(session, Ending::Died { beat }).await.unwrap();
+    }
+
+    /// Makes the only due task lose its worker so many times.
+    pub(super) async fn lose(&self, task_type: &str, times: u32) {
+        for _ in 0..times {
+            let session = self.remote(&[task_type]).await;
+            self.claim_one(session).await;
+            self.die(session).await;
+        }
+    }
+
+    /// Takes back what is overdue, and what nobody acknowledged for a minute.
+    pub(super) async fn reap(&self) {
+        let minute_ago = Timestamp::from_millis(self.now().millis() - 60_000);
+        let reap = Reap { unacknowledged_before: minute_ago, entropy: u64::MAX };
+        self.store().reap(reap).await.unwrap();
     }
 
     /// A claim with the next sequence.
@@ -167,7 +237,7 @@ impl Harness {
         lease: &Lease,
         outcome: Outcome,
     ) -> Finished {
-        let finish = Finish { task: lease.task, epoch: lease.epoch, outcome };
+        let finish = Finish::new(lease.task, lease.epoch, outcome);
         self.finish(session, vec![finish]).await[0]
     }
 }

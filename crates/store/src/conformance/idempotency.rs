@@ -55,3 +55,13 @@ pub async fn one_key_twice_in_a_batch_gives_one_task(harness: Harness) {
     // The whole call again, as after a lost answer.
     assert_eq!(harness.submit(&batch).await, expected);
 }
+
+pub async fn a_repeated_id_is_answered_before_its_key(harness: Harness) {
+    let first = keyed(harness.task("email"), "k", 1);
+    harness.submit_one(first.clone()).await;
+    harness.advance(Duration::from_secs(24 * 60 * 60));
+    let second = keyed(harness.task("email"), "k", 2);
+    harness.submit_one(second.clone()).await;
+    // The key is the second one's now, and the first is stored all the same.
+    assert_eq!(harness.submit(&[first, second]).await, [Submitted::Stored; 2]);
+}

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use duly_core::lease::Finished;
 use duly_core::limits::LOSSES;
-use duly_core::ports::store::Submitted;
+use duly_core::ports::store::{Ending, Submitted};
 use duly_core::state::Status;
+use duly_core::task::NewTask;
 
 use super::Harness;
 use super::harness::{ids, success};
@@ -96,4 +97,71 @@ pub async fn keys_are_remembered(mut harness: Harness) {
     harness.crash().await;
     let second = keyed(harness.task("email"), "k", 1);
     assert_eq!(harness.submit(&[second]).await, [Submitted::Replayed { id: first }]);
+}
+
+pub async fn a_session_elsewhere_goes_on(mut harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let ended = harness.remote(&["email"]).await;
+    harness.leave(ended).await;
+    for _ in 0..3 {
+        harness.submit_one(harness.task("email")).await;
+    }
+    let claim = harness.next_claim(session, 2);
+    let leases = harness.ask(claim).await.leases;
+    harness.crash().await;
+    assert_eq!(harness.last_beat(ended).await, None);
+    assert!(harness.beat(session, &[claim.sequence], &[]).await, "it is open still");
+    assert_eq!(harness.ask(claim).await.leases, leases, "its claim can be repeated");
+    assert_eq!(harness.finish_one(session, &leases[0], success()).await, Finished::Done);
+    let task = harness.get(leases[1].task).await;
+    assert_eq!((task.status, task.losses), (Status::Running, 0));
+    assert_eq!(harness.claim(session, 10).await.len(), 1, "it may claim");
+    harness.die(session).await;
+    assert_eq!(harness.get(leases[1].task).await.losses, 1, "and it may die");
+}
+
+pub async fn a_lease_elsewhere_has_its_whole_time_again(mut harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let timeout = Some(Duration::from_secs(5));
+    let id = harness.submit_one(NewTask { timeout, ..harness.task("email") }).await;
+    let claim = harness.next_claim(session, 2);
+    harness.ask(claim).await;
+    harness.advance(Duration::from_secs(3600));
+    harness.crash().await;
+    assert!(harness.beat(session, &[claim.sequence], &[]).await);
+    harness.reap().await;
+    assert_eq!(harness.get(id).await.status, Status::Running, "it could not report meanwhile");
+    harness.advance(Duration::from_secs(60));
+    harness.reap().await;
+    assert_eq!(harness.get(id).await.status, Status::Pending);
+}
+
+pub async fn a_batch_elsewhere_has_its_whole_time_to_be_acknowledged(mut harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    harness.claim_one(session).await;
+    harness.advance(Duration::from_secs(3600));
+    harness.crash().await;
+    harness.advance(Duration::from_secs(60));
+    harness.reap().await;
+    assert_eq!(harness.get(id).await.status, Status::Running, "it could not do so meanwhile");
+    harness.advance(Duration::from_millis(1));
+    harness.reap().await;
+    assert_eq!(harness.get(id).await.status, Status::Pending);
+}
+
+pub async fn what_was_seen_of_a_session_before_ends_it_no_more(mut harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.extend(harness.last_beat(session).await);
+        assert!(harness.beat(session, &[], &[]).await);
+    }
+    harness.crash().await;
+    for beat in seen {
+        harness.store().end_session(session, Ending::Died { beat }).await.unwrap();
+        assert!(harness.last_beat(session).await.is_some(), "it has beaten since");
+    }
+    harness.die(session).await;
+    assert_eq!(harness.last_beat(session).await, None);
 }

@@ -1,10 +1,14 @@
 //! Sessions.
 
+use std::time::Duration;
+
 use duly_core::lease::Finished;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{Ending, Home, OpenSession};
 use duly_core::state::Status;
 
 use super::Harness;
-use super::harness::{retry, success};
+use super::harness::{ids, retry, retry_after, success};
 
 pub async fn ending_it_puts_its_leases_back_uncharged(harness: Harness) {
     let (leaver, stayer) = (harness.session(&["email"]).await, harness.session(&["email"]).await);
@@ -14,7 +18,7 @@ pub async fn ending_it_puts_its_leases_back_uncharged(harness: Harness) {
     harness.claim(leaver, 1).await;
     let kept = harness.claim(stayer, 1).await.remove(0);
     harness.finish_one(leaver, &done, success()).await;
-    harness.store().end_session(leaver).await.unwrap();
+    harness.leave(leaver).await;
     assert_eq!(harness.get(done.task).await.status, Status::Success);
     assert_eq!(harness.get(kept.task).await.status, Status::Running);
     let again = harness.claim_one(stayer).await;
@@ -27,9 +31,9 @@ pub async fn ending_it_twice_is_the_same_as_once(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     harness.claim_one(session).await;
-    harness.store().end_session(session).await.unwrap();
+    harness.leave(session).await;
     let once = harness.get(id).await;
-    harness.store().end_session(session).await.unwrap();
+    harness.leave(session).await;
     assert_eq!(harness.get(id).await, once);
 }
 
@@ -37,7 +41,7 @@ pub async fn an_ended_session_cannot_finish(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     let lease = harness.claim_one(session).await;
-    harness.store().end_session(session).await.unwrap();
+    harness.leave(session).await;
     for outcome in [success(), retry()] {
         assert_eq!(harness.finish_one(session, &lease, outcome).await, Finished::LeaseLost);
     }
@@ -53,4 +57,126 @@ pub async fn its_name_shows_on_its_tasks(harness: Harness) {
     assert!(worker.starts_with("worker-"), "{worker}");
     harness.finish_one(session, &lease, success()).await;
     assert_eq!(harness.get(id).await.worker.as_deref(), Some(worker.as_str()));
+}
+
+pub async fn it_gets_only_its_tenants_tasks(harness: Harness) {
+    let tenant = TenantName::new("other").unwrap();
+    let bound = OpenSession { tenant: Some(tenant.clone()), ..harness.new_session(&["email"]) };
+    let bound = harness.open(bound).await;
+    harness.submit_one(harness.task("email")).await;
+    let mut foreign = harness.task("email");
+    foreign.lane.tenant = tenant;
+    let foreign = harness.submit_one(foreign).await;
+    assert_eq!(ids(&harness.claim(bound, 10).await), [foreign]);
+}
+
+pub async fn those_elsewhere_are_listed_while_they_are_open(harness: Harness) {
+    let (remote, local) = (harness.remote(&["email"]).await, harness.session(&["email"]).await);
+    let first = harness.last_beat(remote).await.unwrap();
+    assert_eq!(harness.last_beat(local).await, None);
+    assert!(harness.beat(remote, &[], &[]).await);
+    assert_ne!(harness.last_beat(remote).await, Some(first), "a beat shows");
+    harness.leave(remote).await;
+    assert_eq!(harness.last_beat(remote).await, None);
+    assert!(!harness.beat(remote, &[], &[]).await, "an ended session cannot beat");
+}
+
+pub async fn the_leases_of_a_dead_one_count_a_loss(harness: Harness) {
+    let dead = harness.remote(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(dead).await;
+    harness.die(dead).await;
+    let task = harness.get(id).await;
+    assert_eq!((task.status, task.losses, task.charged), (Status::Pending, 1, 0));
+    assert_eq!(harness.finish_one(dead, &lease, success()).await, Finished::LeaseLost);
+    let next = harness.remote(&["email"]).await;
+    let successor = harness.claim_one(next).await;
+    assert_eq!((successor.epoch, successor.attempt), (2, 1));
+    assert_eq!(harness.finish_one(dead, &lease, success()).await, Finished::LeaseLost);
+    assert_eq!(harness.get(id).await.status, Status::Running);
+    assert_eq!(harness.finish_one(next, &successor, success()).await, Finished::Done);
+}
+
+pub async fn what_it_had_not_started_counts_no_loss(harness: Harness) {
+    let dead = harness.remote(&["email"]).await;
+    for _ in 0..3 {
+        harness.submit_one(harness.task("email")).await;
+    }
+    let held = ids(&harness.claim(dead, 10).await);
+    assert!(harness.beat(dead, &[], &held).await);
+    assert!(harness.beat(dead, &[], &held[1..]).await, "only the last word counts");
+    harness.die(dead).await;
+    for (number, id) in held.into_iter().enumerate() {
+        let task = harness.get(id).await;
+        let losses = u32::from(number == 0);
+        assert_eq!((task.status, task.losses), (Status::Pending, losses));
+    }
+}
+
+pub async fn one_that_has_beaten_again_is_not_dead(harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(session).await;
+    let beat = harness.last_beat(session).await.unwrap();
+    assert!(harness.beat(session, &[], &[]).await);
+    harness.store().end_session(session, Ending::Died { beat }).await.unwrap();
+    assert_eq!(harness.get(id).await.status, Status::Running);
+    assert_eq!(harness.finish_one(session, &lease, success()).await, Finished::Done);
+}
+
+pub async fn an_ended_one_cannot_be_opened_again(mut harness: Harness) {
+    harness.submit_one(harness.task("email")).await;
+    let local = harness.new_session(&["email"]);
+    let remote = OpenSession { home: Home::Remote, ..harness.new_session(&["email"]) };
+    let left = harness.new_session(&["email"]);
+    for session in [&local, &remote, &left] {
+        harness.open(session.clone()).await;
+    }
+    harness.leave(remote.id).await;
+    harness.leave(left.id).await;
+    harness.crash().await;
+    for session in [local, remote, left] {
+        let id = harness.open(session).await;
+        assert!(!harness.beat(id, &[], &[]).await);
+        assert!(harness.claim(id, 10).await.is_empty());
+        assert_eq!(harness.last_beat(id).await, None);
+    }
+}
+
+pub async fn its_end_leaves_what_others_hold_now(harness: Harness) {
+    for ending in [Ending::Closed, Ending::Died { beat: 0 }] {
+        let (old, new) = (harness.session(&["email"]).await, harness.session(&["email"]).await);
+        let id = harness.submit_one(harness.task("email")).await;
+        let stale = harness.claim_one(old).await;
+        harness.finish_one(old, &stale, retry_after(Some(Duration::ZERO))).await;
+        let lease = harness.claim_one(new).await;
+        let before = harness.get(id).await;
+        for _ in 0..2 {
+            assert!(harness.store().end_session(old, ending).await.unwrap().is_empty());
+            assert_eq!(harness.get(id).await, before);
+        }
+        assert_eq!(harness.finish_one(new, &lease, success()).await, Finished::Done);
+    }
+}
+
+pub async fn a_beat_after_its_end_brings_nothing_back(harness: Harness) {
+    let dead = harness.remote(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let stale = harness.claim_one(dead).await;
+    harness.die(dead).await;
+    let next = harness.remote(&["email"]).await;
+    for holder in [None, Some(next)] {
+        let lease = match holder {
+            Some(session) => Some(harness.claim_one(session).await),
+            None => None,
+        };
+        let before = harness.get(id).await;
+        assert!(!harness.beat(dead, &[1], &[]).await);
+        assert_eq!(harness.last_beat(dead).await, None);
+        assert_eq!(harness.get(id).await, before);
+        assert_eq!(harness.finish_one(dead, &stale, success()).await, Finished::LeaseLost);
+        if let Some(lease) = lease {
+            assert_eq!(harness.finish_one(next, &lease, success()).await, Finished::Done);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{CancelTasks, Controlled, ReplayTasks, RetryTasks};
+use duly_core::ports::store::{CancelTasks, Controlled, Replay, ReplayTasks, RetryTasks};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
@@ -27,25 +27,12 @@ impl Model {
     }
 
     pub(super) fn replay(&mut self, order: &ReplayTasks, now: Timestamp) -> Vec<Controlled> {
-        self.each(&order.tenant, &order.tasks, |task| {
-            let Ok(status) = transition(task.status, Event::Replay) else { return false };
-            let payload = order.payload.as_ref().unwrap_or(&task.payload);
-            *task = Task {
-                status,
-                run: task.run + 1,
-                charged: 0,
-                losses: 0,
-                run_at: now,
-                granted_at: None,
-                finished_at: None,
-                session: None,
-                result: None,
-                error: None,
-                payload: Arc::clone(payload),
-                ..task.clone()
-            };
-            true
-        })
+        let mut answers = Vec::new();
+        for one in &order.tasks {
+            let open = |task: &mut Task| open_run(task, one, order.payload.as_ref(), now);
+            answers.extend(self.each(&order.tenant, &[one.task], open));
+        }
+        answers
     }
 
     pub(super) fn retry(&mut self, order: &RetryTasks, now: Timestamp) -> Vec<Controlled> {
@@ -77,4 +64,27 @@ impl Model {
         }
         answers
     }
+}
+
+/// Opens the next run of a task, unless that was done before; whether it is so now.
+fn open_run(task: &mut Task, order: &Replay, payload: Option<&Arc<str>>, now: Timestamp) -> bool {
+    if task.run > order.run {
+        return true;
+    }
+    let Ok(status) = transition(task.status, Event::Replay) else { return false };
+    *task = Task {
+        status,
+        run: task.run + 1,
+        charged: 0,
+        losses: 0,
+        run_at: order.run_at.unwrap_or(now).max(now),
+        granted_at: None,
+        finished_at: None,
+        session: None,
+        result: None,
+        error: None,
+        payload: Arc::clone(payload.unwrap_or(&task.payload)),
+        ..task.clone()
+    };
+    true
 }

@@ -1,28 +1,38 @@
 //! The state of the reference model and what each command does to it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use duly_core::id::{SessionId, TaskId};
-use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::limits::{IDEMPOTENCY_KEY_TTL, LANES, LOSSES, PAGE_BYTES, STORE_BATCH_BYTES};
+use duly_core::lease::Lease;
+use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES, PAGE_BYTES};
 use duly_core::name::{Lane, TenantName};
-use duly_core::ports::store::{
-    Claim, Exchange, Exchanged, ListTasks, OpenSession, Submit, Submitted, TaskList,
-};
+use duly_core::ports::store::{Claim, ListTasks, OpenSession, Rules, Submit, Submitted, TaskList};
 use duly_core::state::{Event, Status, transition};
-use duly_core::task::{Failure, NewTask, Task, claim_order};
+use duly_core::task::{Attempt, Failure, NewTask, Task};
 use duly_core::time::Timestamp;
 
-#[derive(Default)]
 pub(super) struct Model {
-    tasks: BTreeMap<TaskId, Task>,
+    pub(super) rules: Rules,
+    pub(super) tasks: BTreeMap<TaskId, Task>,
+    pub(super) attempts: HashMap<TaskId, Vec<Attempt>>,
     lanes: BTreeSet<Lane>,
     keys: HashMap<(TenantName, String), Key>,
-    sessions: HashMap<SessionId, Session>,
+    pub(super) sessions: HashMap<SessionId, Session>,
     /// What each claim was granted.
-    grants: HashMap<(SessionId, u64), Vec<(TaskId, u32)>>,
+    pub(super) grants: HashMap<(SessionId, u64), Grant>,
+    /// When each lease is overdue; those of leases that have ended say nothing.
+    pub(super) deadlines: HashMap<TaskId, Timestamp>,
     names: HashMap<SessionId, String>,
+}
+
+/// A batch of leases.
+pub(super) struct Grant {
+    pub(super) leases: Vec<(TaskId, u32)>,
+    /// When it was last handed to its session.
+    pub(super) served_at: Timestamp,
+    /// Whether the session said that it has it.
+    pub(super) received: bool,
 }
 
 struct Key {
@@ -31,15 +41,34 @@ struct Key {
     created_at: Timestamp,
 }
 
-struct Session {
-    opened: OpenSession,
-    newest: u64,
+pub(super) struct Session {
+    pub(super) opened: OpenSession,
+    /// The newest claim.
+    pub(super) newest: u64,
+    pub(super) beat: u64,
+    pub(super) unstarted: HashSet<TaskId>,
+    /// The suspect for which it takes nothing more until it holds nothing.
+    pub(super) waits_for: Option<TaskId>,
 }
 
 /// The earliest due time that a command put back or stored.
-type Hint = Option<Timestamp>;
+pub(super) type Hint = Option<Timestamp>;
 
 impl Model {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            tasks: BTreeMap::new(),
+            attempts: HashMap::new(),
+            lanes: BTreeSet::new(),
+            keys: HashMap::new(),
+            sessions: HashMap::new(),
+            grants: HashMap::new(),
+            deadlines: HashMap::new(),
+            names: HashMap::new(),
+        }
+    }
+
     pub(super) fn submit(&mut self, batch: &Submit, now: Timestamp) -> (Vec<Submitted>, Hint) {
         let mut granted = Vec::new();
         let mut hint = None;
@@ -52,7 +81,7 @@ impl Model {
             answers.push(answer);
         }
         if let (Some(offer), false) = (&batch.offer, granted.is_empty()) {
-            self.note_grants(offer, granted);
+            self.note_grants(offer, granted, now);
         }
         (answers, hint)
     }
@@ -76,6 +105,7 @@ impl Model {
         let hand_off = offer.filter(|offer| {
             granted.len() < offer.max
                 && self.admits(offer)
+                && !self.is_isolating(offer.session)
                 && self.serves(offer.session, &task.lane)
                 && task.run_at <= now
                 && !self.is_due(&task.lane, now)
@@ -94,6 +124,7 @@ impl Model {
             let key = Key { task: task.id, body: idempotency.body, created_at: now };
             self.keys.insert((task.lane.tenant.clone(), idempotency.key.clone()), key);
         }
+        self.deadlines.insert(task.id, deadline(&stored));
         self.tasks.insert(task.id, stored);
         answer
     }
@@ -101,7 +132,7 @@ impl Model {
     fn repeated(&self, task: &NewTask, offer: Option<&Claim>) -> Submitted {
         let stored = &self.tasks[&task.id];
         let batch = offer.and_then(|offer| self.grants.get(&(offer.session, offer.sequence)));
-        let same_grant = batch.is_some_and(|batch| batch.contains(&(task.id, stored.epoch)));
+        let same_grant = batch.is_some_and(|batch| batch.leases.contains(&(task.id, stored.epoch)));
         match stored.granted_at {
             Some(granted_at) if same_grant && stored.status == Status::Running => {
                 Submitted::HandedOff { epoch: stored.epoch, granted_at }
@@ -113,7 +144,7 @@ impl Model {
     fn known_key(&self, task: &NewTask, now: Timestamp) -> Option<Submitted> {
         let idempotency = task.idempotency.as_ref()?;
         let key = (task.lane.tenant.clone(), idempotency.key.clone());
-        let known = self.keys.get(&key)?;
+        let known = self.keys.get(&key).filter(|key| self.tasks.contains_key(&key.task))?;
         if now >= known.created_at.plus(IDEMPOTENCY_KEY_TTL) {
             return None;
         }
@@ -149,178 +180,62 @@ impl Model {
         TaskList { tasks, next_before: None }
     }
 
-    fn named(&self, task: &Task) -> Task {
+    pub(super) fn named(&self, task: &Task) -> Task {
         let name = task.session.and_then(|session| self.names.get(&session));
         Task { worker: name.cloned(), ..task.clone() }
     }
 
-    pub(super) fn open_session(&mut self, session: OpenSession) {
-        self.names.entry(session.id).or_insert_with(|| session.name.clone());
-        self.sessions.entry(session.id).or_insert(Session { opened: session, newest: 0 });
+    pub(super) fn attempts(&self, tenant: &TenantName, id: TaskId) -> Option<Vec<Attempt>> {
+        self.get(tenant, id)?;
+        Some(self.attempts.get(&id).cloned().unwrap_or_default())
     }
 
-    pub(super) fn end_session(&mut self, id: SessionId) -> Hint {
-        self.sessions.remove(&id);
-        let mut hint = None;
-        for task in self.tasks.values_mut().filter(|task| holds(task, id)) {
-            task.status = move_on(task.status, Event::Release);
-            task.session = None;
-            hint = earliest(hint, task.run_at);
-        }
-        hint
+    /// Keeps a try that failed or was lost.
+    pub(super) fn record(
+        &mut self,
+        id: TaskId,
+        error: Failure,
+        log: Option<Arc<str>>,
+        now: Timestamp,
+    ) {
+        let task = &self.tasks[&id];
+        let attempt = Attempt {
+            run: task.run,
+            attempt: task.charged + 1,
+            epoch: task.epoch,
+            started_at: task.granted_at.expect("it runs"),
+            ended_at: now,
+            worker: self.named(task).worker,
+            error,
+            log,
+        };
+        let kept = self.attempts.entry(id).or_default();
+        kept.push(attempt);
+        let surplus = kept.len().saturating_sub(ATTEMPTS);
+        kept.drain(..surplus);
     }
 
-    pub(super) fn lose_all_leases(&mut self, now: Timestamp) {
-        self.sessions.clear();
-        for task in self.tasks.values_mut().filter(|task| task.status == Status::Running) {
-            task.losses += 1;
-            task.session = None;
-            if task.losses < LOSSES {
-                task.status = move_on(task.status, Event::Lose);
-                continue;
-            }
-            task.status = move_on(task.status, Event::Abandon);
-            task.finished_at = Some(now);
-            let message = format!("the worker died {} times while it ran this task", task.losses);
-            task.error = Some(Failure::new("WORKER_LOST", message));
-        }
+    /// Names a session; whether it has no name yet. Names outlive their sessions.
+    pub(super) fn name(&mut self, session: SessionId, name: &str) -> bool {
+        let unheard_of = !self.names.contains_key(&session);
+        self.names.entry(session).or_insert_with(|| name.to_owned());
+        unheard_of
     }
 
-    pub(super) fn exchange(&mut self, exchange: &Exchange, now: Timestamp) -> (Exchanged, Hint) {
-        let mut hint = None;
-        let mut finished = Vec::new();
-        for item in &exchange.finishes {
-            finished.push(self.finish(exchange.session, item, now));
-            if let Some(task) = self.tasks.get(&item.task)
-                && task.status == Status::Pending
-            {
-                hint = earliest(hint, task.run_at);
-            }
-        }
-        let leases = exchange.claim.map_or_else(Vec::new, |claim| self.claim(&claim, now));
-        let waiting = self.waiting(exchange.session);
-        let next_due = waiting.into_iter().map(|task| task.run_at).min();
-        (Exchanged { finished, leases, next_due }, hint)
-    }
-
-    fn finish(&mut self, session: SessionId, item: &Finish, now: Timestamp) -> Finished {
-        let Some(task) = self.tasks.get_mut(&item.task) else { return Finished::Unknown };
-        if task.epoch != item.epoch || task.session != Some(session) {
-            return Finished::LeaseLost;
-        }
-        if task.status != Status::Running {
-            let repeats = match item.outcome {
-                Outcome::Success { .. } => task.status == Status::Success,
-                Outcome::Fail { .. } => task.status == Status::Failed,
-                Outcome::Retry { .. } => matches!(task.status, Status::Pending | Status::Failed),
-                Outcome::Release => task.status == Status::Pending,
-            };
-            return if repeats { Finished::Done } else { Finished::LeaseLost };
-        }
-        conclude(task, &item.outcome, now);
-        Finished::Done
-    }
-
-    fn claim(&mut self, claim: &Claim, now: Timestamp) -> Vec<Lease> {
-        if !self.sessions.contains_key(&claim.session) {
-            return Vec::new();
-        }
-        if !self.admits(claim) {
-            return self.granted_before(claim);
-        }
-        let due = self.waiting(claim.session).into_iter().filter(|task| task.run_at <= now);
-        let mut order: Vec<_> =
-            due.map(|task| (claim_order(task.run_at, task.priority), task.id)).collect();
-        order.sort_unstable();
-        order.truncate(claim.max);
-        let (mut leases, mut bytes) = (Vec::new(), 0);
-        for (_, id) in order {
-            let task = self.tasks.get_mut(&id).expect("it waits");
-            bytes += task.payload.len();
-            if bytes > STORE_BATCH_BYTES && !leases.is_empty() {
-                break;
-            }
-            grant(task, claim.session, now);
-            leases.push(lease(task));
-        }
-        if let Some(session) = self.sessions.get_mut(&claim.session) {
-            session.newest = claim.sequence;
-        }
-        if !leases.is_empty() {
-            self.note_grants(claim, leases.iter().map(|lease| (lease.task, lease.epoch)).collect());
-        }
-        leases
-    }
-
-    fn granted_before(&self, claim: &Claim) -> Vec<Lease> {
-        let batch = self.grants.get(&(claim.session, claim.sequence));
-        let tasks = batch.into_iter().flatten().filter_map(|(id, epoch)| {
-            self.tasks.get(id).filter(|task| task.epoch == *epoch && holds(task, claim.session))
-        });
-        tasks.map(lease).collect()
-    }
-
-    fn note_grants(&mut self, claim: &Claim, granted: Vec<(TaskId, u32)>) {
-        self.grants.insert((claim.session, claim.sequence), granted);
-        if let Some(session) = self.sessions.get_mut(&claim.session) {
-            session.newest = claim.sequence;
-        }
-    }
-
-    fn admits(&self, claim: &Claim) -> bool {
-        let newest = self.sessions.get(&claim.session).map(|session| session.newest);
-        let granted = self.grants.contains_key(&(claim.session, claim.sequence));
-        newest.is_some_and(|newest| claim.sequence >= newest && !granted)
-    }
-
-    fn serves(&self, session: SessionId, lane: &Lane) -> bool {
+    pub(super) fn serves(&self, session: SessionId, lane: &Lane) -> bool {
         self.sessions.get(&session).is_some_and(|session| {
-            let OpenSession { types, queues, .. } = &session.opened;
-            types.contains(&lane.task_type) && (queues.is_empty() || queues.contains(&lane.queue))
+            let OpenSession { tenant, types, queues, .. } = &session.opened;
+            types.contains(&lane.task_type)
+                && (queues.is_empty() || queues.contains(&lane.queue))
+                && tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
         })
     }
 
+    /// Whether something in the lane is due that anybody may take.
     fn is_due(&self, lane: &Lane, now: Timestamp) -> bool {
         let waits = |task: &Task| task.status == Status::Pending && task.run_at <= now;
-        self.tasks.values().any(|task| task.lane == *lane && waits(task))
-    }
-
-    fn waiting(&self, session: SessionId) -> Vec<&Task> {
-        let pending = self.tasks.values().filter(|task| task.status == Status::Pending);
-        pending.filter(|task| self.serves(session, &task.lane)).collect()
-    }
-}
-
-fn conclude(task: &mut Task, outcome: &Outcome, now: Timestamp) {
-    let failed = |task: &mut Task, error: &Failure| {
-        task.charged += 1;
-        task.error = Some(error.clone());
-    };
-    let event = match outcome {
-        Outcome::Success { result } => {
-            task.charged += 1;
-            task.result = result.clone();
-            task.error = None;
-            Event::Succeed
-        }
-        Outcome::Fail { error } => {
-            failed(task, error);
-            Event::Fail
-        }
-        Outcome::Retry { error, entropy, after } => {
-            failed(task, error);
-            if task.charged > task.retries {
-                Event::Fail
-            } else {
-                task.run_at = now.plus(task.back_off.wait_or(*after, task.charged, *entropy));
-                Event::Retry
-            }
-        }
-        Outcome::Release => Event::Release,
-    };
-    task.status = move_on(task.status, event);
-    if task.status.is_terminal() {
-        task.finished_at = Some(now);
+        let open = |task: &Task| waits(task) && !task.is_suspect();
+        self.tasks.values().any(|task| task.lane == *lane && open(task))
     }
 }
 
@@ -350,14 +265,19 @@ fn store(task: &NewTask) -> Task {
     }
 }
 
-fn grant(task: &mut Task, session: SessionId, now: Timestamp) {
+pub(super) fn grant(task: &mut Task, session: SessionId, now: Timestamp) {
     task.status = move_on(task.status, Event::Grant);
     task.epoch += 1;
     task.session = Some(session);
     task.granted_at = Some(now);
 }
 
-fn lease(task: &Task) -> Lease {
+/// When a lease is overdue that is granted as the task says.
+pub(super) fn deadline(task: &Task) -> Timestamp {
+    task.granted_at.map_or(task.run_at, |_| lease(task).deadline())
+}
+
+pub(super) fn lease(task: &Task) -> Lease {
     Lease {
         task: task.id,
         epoch: task.epoch,
@@ -372,14 +292,14 @@ fn lease(task: &Task) -> Lease {
     }
 }
 
-fn holds(task: &Task, session: SessionId) -> bool {
+pub(super) fn holds(task: &Task, session: SessionId) -> bool {
     task.status == Status::Running && task.session == Some(session)
 }
 
-fn move_on(from: Status, event: Event) -> Status {
+pub(super) fn move_on(from: Status, event: Event) -> Status {
     transition(from, event).expect("the model only asks for what can happen")
 }
 
-fn earliest(hint: Hint, due: Timestamp) -> Hint {
+pub(super) fn earliest(hint: Hint, due: Timestamp) -> Hint {
     Some(hint.map_or(due, |known| known.min(due)))
 }

@@ -8,6 +8,7 @@ pub(super) mod lanes;
 pub(super) mod sessions;
 
 use duly_core::name::Lane;
+use duly_core::time::Timestamp;
 use rusqlite::Connection;
 
 use self::grants::Grants;
@@ -25,12 +26,19 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// Of a store that is being opened; nothing is known yet.
+    pub(super) fn opened_at(now: Timestamp) -> Self {
+        Self { grants: Grants::opened_at(now.millis()), ..Self::default() }
+    }
+
     /// Reads everything from the file; sessions stay known.
-    pub(super) fn load(&mut self, connection: &Connection) -> Result<()> {
+    pub(super) fn load(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
         self.lanes = Lanes::load(connection)?;
         self.heads = Heads::load(connection)?;
-        self.grants = Grants::load(connection)?;
-        self.sessions.recall_claims(&self.grants);
+        let (grants, suspects) = Grants::load(&self.grants, connection)?;
+        self.grants = grants;
+        self.sessions.load(connection, now)?;
+        self.sessions.recall_claims(&self.grants, &suspects);
         self.sessions.match_lanes(&self.lanes);
         Ok(())
     }

@@ -1,9 +1,15 @@
 //! The schema: numbered scripts, forward only, each in one transaction together with its number,
 //! so that a kill in the middle leaves the last whole version.
 
+use duly_core::error_group::ErrorGroup;
+use duly_core::task::Failure;
 use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
 
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_tasks.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_tasks.sql"),
+    include_str!("../../migrations/sqlite/0002_sessions_and_dead_letters.sql"),
+];
 
 /// Why the schema could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +28,9 @@ pub(super) fn up(connection: &mut Connection) -> Result<usize, Error> {
     let known = MIGRATIONS.len();
     let applied = usize::try_from(found).ok().filter(|found| *found <= known);
     let Some(applied) = applied else { return Err(Error::Newer { found, known }) };
+    if applied < known {
+        teach(connection)?;
+    }
     for (number, script) in MIGRATIONS.iter().enumerate().skip(applied) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(script)?;
@@ -29,6 +38,17 @@ pub(super) fn up(connection: &mut Connection) -> Result<usize, Error> {
         transaction.commit()?;
     }
     Ok(known - applied)
+}
+
+/// What scripts need to know that SQL cannot say.
+fn teach(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("error_group", 1, flags, |arguments| {
+        let text: Option<String> = arguments.get(0)?;
+        let failure = text.and_then(|text| serde_json::from_str(&text).ok());
+        let failure = failure.unwrap_or_else(|| Failure::new("", ""));
+        Ok(ErrorGroup::of(&failure).to_bits())
+    })
 }
 
 #[cfg(test)]
@@ -40,6 +60,24 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         assert_eq!(up(&mut connection).unwrap(), MIGRATIONS.len());
         assert_eq!(up(&mut connection).unwrap(), 0);
+    }
+
+    #[test]
+    fn tasks_that_failed_before_there_was_a_queue_for_them_are_in_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let failure = Failure::new("BROKEN", "it broke");
+        let insert = "INSERT INTO task (id, status, epoch, lane, rank, run_at, created_at,
+                finished_at, run, charged, retries, losses, error)
+            VALUES (x'01', 4, 1, 7, 4, 1, 1, 5, 1, 1, 0, 0, ?)";
+        let error = serde_json::to_string(&failure).unwrap();
+        connection.execute(insert, [error]).unwrap();
+        assert_eq!(up(&mut connection).unwrap(), 1);
+        let row = connection.query_row("SELECT failed_at, lane, error_group FROM dlq", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        assert_eq!(row.unwrap(), (5, 7, ErrorGroup::of(&failure).to_bits()));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use duly_core::id::TaskId;
 use duly_core::limits::PAGE_BYTES;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{self, ListTasks, TaskList};
-use duly_core::task::Task;
+use duly_core::task::{Attempt, Task};
+use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 use tokio::sync::Semaphore;
@@ -108,4 +109,37 @@ pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<TaskList
         last = Some(id);
     }
     Ok(TaskList { tasks, next_before: None })
+}
+
+pub(super) fn attempts(
+    connection: &Connection,
+    tenant: &TenantName,
+    id: TaskId,
+) -> Result<Option<Vec<Attempt>>> {
+    let known = "/* attempts.task */ SELECT count(*) FROM task JOIN lane ON lane.id = task.lane
+        WHERE task.id = ? AND lane.tenant = ?";
+    let key = params![id.as_bytes(), tenant.as_str()];
+    if connection.prepare_cached(known)?.query_row(key, |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(
+        "/* attempts */ SELECT run, attempt, epoch, started_at, attempt.ended_at, session.name, error, log
+         FROM attempt LEFT JOIN session ON session.id = attempt.session
+         WHERE task = ? ORDER BY epoch",
+    )?;
+    let mut rows = statement.query([id.as_bytes()])?;
+    let mut attempts = Vec::new();
+    while let Some(row) = rows.next()? {
+        attempts.push(Attempt {
+            run: row.get(0)?,
+            attempt: row.get(1)?,
+            epoch: row.get(2)?,
+            started_at: Timestamp::clamped(row.get(3)?),
+            ended_at: Timestamp::clamped(row.get(4)?),
+            worker: row.get(5)?,
+            error: row::decode_failure(row.get_ref(6)?, "attempt", id.as_bytes())?,
+            log: row.get::<_, Option<String>>(7)?.map(Arc::from),
+        });
+    }
+    Ok(Some(attempts))
 }

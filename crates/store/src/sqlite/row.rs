@@ -9,12 +9,13 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::name::Lane;
 use duly_core::state::Status;
-use duly_core::task::{Failure, Priority, Task};
+use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::error::{Fault, Result};
+use super::index::heads::Range;
 use super::index::lanes::lane_from;
 
 /// Payloads up to this size stand in the task's row: a row of SQLite's index tree keeps about
@@ -50,7 +51,9 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         id: TaskId::from_bytes(id),
         lane: lane_from(lane_id, row.get_ref(19)?, row.get_ref(20)?, row.get_ref(21)?)?,
         status: decode_status(row.get(1)?, &id)?,
-        priority: Priority::from_rank(row.get(5)?).ok_or_else(|| damaged("rank"))?,
+        priority: Range { lane: lane_id, rank: row.get(5)? }
+            .priority()
+            .ok_or_else(|| damaged("rank"))?,
         run_at: instant(row.get(6)?),
         created_at: instant(row.get(7)?),
         granted_at: row.get::<_, Option<i64>>(8)?.map(instant),
@@ -127,6 +130,16 @@ pub(super) fn encode_failure(failure: &Failure) -> String {
     serde_json::to_string(failure).expect("two strings are JSON")
 }
 
+pub(super) fn decode_failure(
+    value: ValueRef<'_>,
+    table: &'static str,
+    id: &[u8; 16],
+) -> Result<Failure> {
+    let failure = value.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
+    let id = TaskId::from_bytes(*id).to_string();
+    failure.ok_or(Fault::Corrupt { table, column: "error", id })
+}
+
 /// The policy; nothing for the usual one, which most tasks have.
 pub(super) fn encode_back_off(policy: &BackOff) -> Option<String> {
     let unusual = *policy != BackOff::default();
@@ -148,7 +161,7 @@ pub(super) fn encode_duration(duration: Option<Duration>) -> Option<i64> {
     duration.map(|duration| i64::try_from(duration.as_millis()).expect("bounded by the limits"))
 }
 
-fn decode_duration(millis: Option<i64>) -> Option<Duration> {
+pub(super) fn decode_duration(millis: Option<i64>) -> Option<Duration> {
     millis.map(|millis| Duration::from_millis(millis.unsigned_abs()))
 }
 

@@ -4,16 +4,20 @@
 pub(super) mod cancel;
 pub(super) mod claim;
 mod control;
+mod dead;
 pub(super) mod exchange;
+pub(super) mod extend;
 pub(super) mod finish;
 pub(super) mod probe;
+pub(super) mod purge;
+pub(super) mod reap;
 pub(super) mod reclaim;
 pub(super) mod replay;
 pub(super) mod retry;
 pub(super) mod session;
 pub(super) mod submit;
 
-use duly_core::ports::store;
+use duly_core::ports::store::{self, Rules};
 use duly_core::time::Timestamp;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -27,8 +31,11 @@ pub(super) struct Scope<'a> {
     pub(super) connection: &'a Connection,
     pub(super) index: &'a mut Index,
     pub(super) now: Timestamp,
+    pub(super) rules: Rules,
     /// The earliest due time put into the due table, to be hinted at after the commit.
     pub(super) hint: &'a mut Option<Timestamp>,
+    #[cfg(feature = "planted-bugs")]
+    pub(super) bug: Option<super::planted::PlantedBug>,
 }
 
 impl Scope<'_> {
@@ -40,9 +47,13 @@ impl Scope<'_> {
             )?
             .execute(rusqlite::params![range.lane, range.rank, run_at, task])?;
         self.index.heads.add(range, run_at);
-        let due = Timestamp::clamped(run_at);
-        *self.hint = Some(self.hint.map_or(due, |known| known.min(due)));
+        self.hint_at(Timestamp::clamped(run_at));
         Ok(())
+    }
+
+    /// Something can be claimed from this time on.
+    pub(super) fn hint_at(&mut self, due: Timestamp) {
+        *self.hint = Some(self.hint.map_or(due, |known| known.min(due)));
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
 use duly_core::ports::clock::Clock;
-use duly_core::ports::store;
+use duly_core::ports::store::{self, Rules};
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -30,9 +30,12 @@ pub(super) struct Writer {
     /// Whether the index must be read again before it is used.
     pub(super) stale: bool,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) rules: Rules,
     pub(super) hints: Arc<Hints>,
     pub(super) health: Health,
     pub(super) checkpointer: Checkpointer,
+    #[cfg(feature = "planted-bugs")]
+    pub(super) planted: super::planted::Planted,
 }
 
 impl Writer {
@@ -110,7 +113,7 @@ impl Writer {
 
     fn try_transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Timestamp>> {
         if self.stale {
-            self.index.load(&self.connection)?;
+            self.index.load(&self.connection, self.clock.now())?;
             self.stale = false;
         }
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
@@ -120,11 +123,21 @@ impl Writer {
                 connection: &self.connection,
                 index: &mut self.index,
                 now: self.clock.now(),
+                rules: self.rules,
                 hint: &mut hint,
+                #[cfg(feature = "planted-bugs")]
+                bug: self.planted.get().copied(),
             };
             job.run(&mut scope)?;
         }
-        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        let committed = self.connection.prepare_cached("COMMIT")?.execute([]);
+        #[cfg(feature = "planted-bugs")]
+        if matches!(&committed, Err(error) if super::planted::swallows(&self.planted, error)) {
+            self.stale = true;
+            drop(self.connection.execute_batch("ROLLBACK"));
+            return Ok(hint);
+        }
+        committed?;
         Ok(hint)
     }
 

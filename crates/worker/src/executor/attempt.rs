@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::cancels::Cancels;
 use crate::handler::{Context, Handler, HandlerError, Output};
+use crate::log::Log;
 use crate::registry::Registry;
 
 /// How long a handler may go on after its task was cancelled.
@@ -87,20 +88,23 @@ impl Floor {
     async fn attempt(&self, lease: Lease) -> Ended {
         let started = Instant::now();
         let (task, epoch) = (lease.task, lease.epoch);
+        let log = Arc::<Log>::default();
         let outcome = match self.registry.get(&lease.lane.task_type) {
-            Some(handler) => self.outcome(handler, lease).await,
+            Some(handler) => self.outcome(handler, lease, &log).await,
             None => {
                 let message = format!("this worker has no handler for {}", lease.lane.task_type);
                 self.retry(Failure::new("NO_HANDLER", message))
             }
         };
-        Ended { finish: Finish { task, epoch, outcome }, took: started.elapsed() }
+        let failed = matches!(outcome, Outcome::Retry { .. } | Outcome::Fail { .. });
+        let log = if failed { log.end() } else { None };
+        Ended { finish: Finish { task, epoch, outcome, log }, took: started.elapsed() }
     }
 
-    async fn outcome(&self, handler: &Arc<dyn Handler>, lease: Lease) -> Outcome {
+    async fn outcome(&self, handler: &Arc<dyn Handler>, lease: Lease, log: &Arc<Log>) -> Outcome {
         let limit = lease.time_limit();
         let (task, epoch) = (lease.task, lease.epoch);
-        let context = Context::within(lease, self.cancels.clone());
+        let context = Context::within(lease, self.cancels.clone(), Arc::clone(log));
         let cancelled = async {
             self.cancels.of(task, epoch).await;
             tokio::time::sleep(CANCEL_GRACE).await;

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
-use duly_core::lease::Lease;
+use duly_core::id::TaskId;
+use duly_core::lease::{Finish, Lease};
+use duly_core::ports::work_source::TakenBack;
 use tokio::time::{Instant, Sleep};
 
 /// How long a lease may wait. Another worker may have a place for it.
@@ -37,6 +39,25 @@ impl Buffer {
     /// Takes the oldest leases.
     pub(super) fn take(&mut self, count: usize) -> impl Iterator<Item = Lease> {
         self.waiting.drain(..count).map(|waiting| waiting.lease)
+    }
+
+    /// Takes the leases that are gone, and says what to tell of them.
+    pub(super) fn give_up(&mut self, gone: &[TakenBack]) -> Vec<Finish> {
+        let mut given_up = Vec::new();
+        self.waiting.retain(|Waiting { lease, .. }| {
+            let covers = |gone: &TakenBack| gone.task == lease.task && lease.epoch <= gone.epoch;
+            let is_gone = gone.iter().any(covers);
+            if is_gone {
+                given_up.push(lease.release());
+            }
+            !is_gone
+        });
+        given_up
+    }
+
+    /// The tasks that wait.
+    pub(super) fn tasks(&self) -> Vec<TaskId> {
+        self.waiting.iter().map(|waiting| waiting.lease.task).collect()
     }
 
     /// How many leases have waited too long.

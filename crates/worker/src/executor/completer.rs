@@ -17,7 +17,7 @@ use super::Report;
 pub(super) struct Completer {
     source: Arc<dyn WorkSource>,
     waiting: VecDeque<Finish>,
-    /// Bytes of the results that wait.
+    /// Bytes of the results and logs that wait.
     bytes: usize,
     call: Option<Call>,
     report: Report,
@@ -39,7 +39,7 @@ impl Completer {
         if finish.outcome == Outcome::Release {
             self.report.released += 1;
         }
-        self.bytes += result_bytes(&finish);
+        self.bytes += bytes_of(&finish);
         self.waiting.push_back(finish);
     }
 
@@ -83,14 +83,14 @@ impl Completer {
         let mut batch = Vec::with_capacity(self.waiting.len().min(STORE_BATCH));
         let mut bytes = 0;
         while let Some(next) = self.waiting.front() {
-            bytes += result_bytes(next);
+            bytes += bytes_of(next);
             let full = batch.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES;
             if full && !batch.is_empty() {
                 break;
             }
             batch.extend(self.waiting.pop_front());
         }
-        self.bytes -= batch.iter().map(result_bytes).sum::<usize>();
+        self.bytes -= batch.iter().map(bytes_of).sum::<usize>();
         let tasks = batch.iter().map(|finish| finish.task).collect();
         let source = Arc::clone(&self.source);
         Call { tasks, answer: async move { source.finish(batch).await }.boxed() }
@@ -116,9 +116,10 @@ impl Completer {
     }
 }
 
-fn result_bytes(finish: &Finish) -> usize {
-    match &finish.outcome {
+fn bytes_of(finish: &Finish) -> usize {
+    let result = match &finish.outcome {
         Outcome::Success { result: Some(result) } => result.len(),
         _ => 0,
-    }
+    };
+    result + finish.log.as_ref().map_or(0, |log| log.len())
 }

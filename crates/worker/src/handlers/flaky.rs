@@ -25,6 +25,7 @@ impl Handler for Flaky {
     async fn run(&self, context: Context) -> Result<Output, HandlerError> {
         let Payload { fail_times } = context.payload()?;
         let attempt = context.attempt();
+        context.log(format_args!("attempt {attempt}; the first {fail_times} fail"));
         if attempt <= fail_times {
             let message = format!("attempt {attempt} fails, as {fail_times} were asked to");
             return Err(HandlerError::retry("FLAKY", message));

@@ -3,6 +3,7 @@
 //! The target is hostile until proven otherwise: only permitted addresses are dialled, redirects
 //! and proxies are not followed, and no more of the answer is read than is kept.
 
+mod line;
 mod request;
 
 use std::error::Error;
@@ -14,6 +15,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use serde::Serialize;
 
+use self::line::Line;
 use self::request::Request;
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::outbound::{Guard, Refused, Resolver};
@@ -68,8 +70,10 @@ impl Http {
 impl Handler for Http {
     async fn run(&self, context: Context) -> Result<Output, HandlerError> {
         let request = Request::new(&context)?;
-        let response = self.send(&request).await?;
+        let mut line = Line::new(&context, &request);
+        let response = self.send(&request).await.inspect_err(|error| line.end(error))?;
         let status = response.status();
+        line.end(status);
         if !request.expects(status) {
             return Err(unexpected(status, response).await);
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duly_core::lease::{Finish, Lease, Outcome};
-use duly_core::limits::{JSON_DEPTH, RESULT_BYTES};
-use duly_core::ports::work_source::TakenBack;
+use duly_core::limits::{JSON_DEPTH, LOG_BYTES, RESULT_BYTES};
+use duly_core::ports::work_source::{TakenBack, Why};
 use duly_worker::{Context, Guard, Handler, HandlerError, Output, Registry, handlers};
 
 use crate::source::{Rig, id, lease, outcome, sleep};
@@ -25,6 +25,22 @@ impl Handler for Scripted {
             "panic in drop" => {
                 let _bomb = Bomb;
                 std::future::pending().await
+            }
+            "log and panic" => {
+                context.log("so far so good");
+                panic!("no more")
+            }
+            "log and hang" => {
+                context.log(format_args!("attempt {}", context.attempt()));
+                std::future::pending().await
+            }
+            "log and fail" => {
+                context.log("x".repeat(LOG_BYTES));
+                Err(HandlerError::fail("GONE", "for good"))
+            }
+            "log and succeed" => {
+                context.log("nobody will read this");
+                Ok(Output::none())
             }
             "retry" => Err(HandlerError::retry("BUSY", "come \0 back")),
             "fail" => Err(HandlerError::fail("GONE", "for good")),
@@ -65,10 +81,13 @@ async fn run(leases: Vec<Lease>) -> Vec<Finish> {
     finishes
 }
 
+fn scripted(script: &str) -> Lease {
+    let timeout = Some(Duration::from_secs(2));
+    Lease { timeout, ..lease(1, "scripted", &format!("{script:?}")) }
+}
+
 async fn run_scripted(script: &str) -> Outcome {
-    let mut scripted = lease(1, "scripted", &format!("{script:?}"));
-    scripted.timeout = Some(Duration::from_secs(2));
-    outcome(&run(vec![scripted]).await, 1)
+    outcome(&run(vec![scripted(script)]).await, 1)
 }
 
 fn code(outcome: &Outcome) -> (&'static str, &str, &str) {
@@ -93,12 +112,13 @@ async fn a_handlers_decision_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_handler_is_told_and_then_stopped() {
+async fn a_handler_whose_lease_is_gone_is_told_and_then_stopped() {
     let registry = Registry::new().with("scripted", Scripted).with("sleep", handlers::Sleep);
     let rig = Rig::start(4, 4, registry);
     rig.source.submit(vec![lease(1, "scripted", r#""wind up""#), sleep(2, 3600), sleep(3, 60)]);
     let started = tokio::time::Instant::now();
-    let gone = [1, 2].map(|number| TakenBack { task: id(number), epoch: lease(1, "x", "1").epoch });
+    let gone = [(1, Why::Lost), (2, Why::Cancelled)];
+    let gone = gone.map(|(number, why)| TakenBack { task: id(number), epoch: 1, why });
     rig.source.change(|seen| seen.taken_back.extend(gone));
     let finishes = rig.source.finished(2).await;
     assert_eq!(started.elapsed(), Duration::from_secs(5), "one heard it, one was stopped");
@@ -108,6 +128,21 @@ async fn a_cancelled_handler_is_told_and_then_stopped() {
     assert_eq!(started.elapsed(), Duration::from_secs(60), "others are not disturbed");
     assert!(matches!(outcome(&finishes, 3), Outcome::Success { .. }));
     rig.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_goes_with_a_failure_and_with_nothing_else() {
+    let full = "x".repeat(LOG_BYTES - 1) + "\n";
+    for (script, log) in [
+        ("log and panic", Some("so far so good\n")),
+        ("log and hang", Some("attempt 1\n")),
+        ("log and fail", Some(full.as_str())),
+        ("log and succeed", None),
+        ("retry", None),
+    ] {
+        let finishes = run(vec![scripted(script)]).await;
+        assert_eq!(finishes[0].log.as_deref(), log, "{script}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,6 +222,8 @@ async fn the_built_in_handlers_do_what_they_say() {
         other => format!("{} {}", code(&other).0, code(&other).1),
     };
     assert_eq!(text(1), "retry FLAKY");
+    let flaky = finishes.iter().find(|finish| finish.task == id(1)).unwrap();
+    assert_eq!(flaky.log.as_deref(), Some("attempt 2; the first 2 fail\n"));
     assert_eq!(text(2), r#"{"attempts":3}"#);
     assert_eq!(text(3), r#"{ "n": 123456789012345678901234567890 }"#);
     assert_eq!(text(4), r#"{"sleptSeconds":1.5}"#);

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::lease::{Finished, Lease, Outcome};
 use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
+use duly_core::ports::work_source::{TakenBack, Why};
 use duly_worker::handlers::{Echo, Sleep};
 use duly_worker::{Context, Handler, HandlerError, Output, Registry};
 use tokio::time::Instant;
@@ -155,6 +156,36 @@ async fn refused_outcomes_are_counted() {
     rest().await;
     let report = rig.stop().await;
     assert_eq!((report.lost, report.done, report.unanswered), (2, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_roll_call_names_what_waits() {
+    let rig = Rig::start(1, 2, registry());
+    assert!(rig.source.call_roll().await.is_empty());
+    rig.source.submit([sleep(0, 10), sleep(1, 10)]);
+    rig.source.until(|seen| seen.granted == 2).await;
+    rest().await;
+    assert_eq!(rig.source.call_roll().await, [id(1)]);
+    assert_eq!(rig.source.call_roll().await, [id(1)], "it can be asked again");
+    rig.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_gone_before_its_start_is_not_started() {
+    let (watched, registry) = watched();
+    let rig = Rig::start(1, 2, registry);
+    rig.source.submit([watched_lease(0, 10), watched_lease(1, 10)]);
+    rig.source.until(|seen| seen.granted == 2).await;
+    rest().await;
+    let gone = TakenBack { task: id(1), epoch: 1, why: Why::Lost };
+    rig.source.change(|seen| seen.taken_back.push(gone));
+    let started = Instant::now();
+    let finishes = rig.source.finished(1).await;
+    assert!(is_release(&outcome(&finishes, 1)));
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    rig.source.finished(2).await;
+    rig.stop().await;
+    assert_eq!(watched.0.lock().unwrap().order, [id(0)]);
 }
 
 #[tokio::test(start_paused = true)]

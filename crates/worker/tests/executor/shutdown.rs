@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duly_core::lease::Outcome;
+use duly_core::ports::work_source::{TakenBack, Why};
 use duly_worker::handlers::{Echo, Sleep};
 use duly_worker::{Context, Handler, HandlerError, Output, Registry, Report};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::source::{Rig, echo, lease, outcome, rest, sleep};
+use crate::source::{Rig, echo, id, lease, outcome, rest, sleep};
 
 fn registry() -> Registry {
     Registry::new().with("echo", Echo).with("sleep", Sleep)
@@ -49,6 +50,20 @@ async fn what_waits_is_handed_back_and_what_runs_may_end() {
     assert_eq!(outcome(&finishes, 1), Outcome::Release);
     assert!(matches!(outcome(&finishes, 0), Outcome::Success { .. }));
     assert_eq!(source.seen().batches[0].len(), 1, "it was handed back at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_still_hears_its_source() {
+    let rig = one_runs_one_waits(Duration::from_secs(30)).await;
+    let started = Instant::now();
+    rig.shutdown.cancel();
+    rig.source.finished(1).await;
+    assert!(rig.source.call_roll().await.is_empty(), "what waited was handed back");
+    let gone = TakenBack { task: id(0), epoch: 1, why: Why::Cancelled };
+    rig.source.change(|seen| seen.taken_back.push(gone));
+    let report = rig.stop().await;
+    assert_eq!(started.elapsed(), Duration::from_secs(5), "the handler was stopped");
+    assert_eq!(report, Report { done: 2, released: 2, ..Report::default() });
 }
 
 #[tokio::test(start_paused = true)]

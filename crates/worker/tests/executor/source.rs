@@ -9,7 +9,7 @@ use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::work_source::{Closed, TakenBack, WorkSource};
+use duly_core::ports::work_source::{Closed, RollCall, TakenBack, WorkSource};
 use duly_core::time::Timestamp;
 use duly_worker::{Config, Executor, Registry, Report};
 use tokio::sync::watch;
@@ -37,6 +37,10 @@ pub(crate) struct Seen {
     pub(crate) closed: bool,
     /// Leases that are gone and not told yet.
     pub(crate) taken_back: Vec<TakenBack>,
+    /// Somebody wants to know what has not started.
+    pub(crate) roll_call: bool,
+    /// What was answered.
+    pub(crate) unstarted: Option<Vec<TaskId>>,
 }
 
 impl Seen {
@@ -45,7 +49,7 @@ impl Seen {
     }
 }
 
-pub(crate) struct Source(watch::Sender<Seen>);
+pub(crate) struct Source(Arc<watch::Sender<Seen>>);
 
 impl Source {
     pub(crate) fn change(&self, change: impl FnOnce(&mut Seen)) {
@@ -66,6 +70,13 @@ impl Source {
         // Paused time runs out at once when nothing else happens.
         let waited = tokio::time::timeout(Duration::from_secs(100_000), seen.wait_for(condition));
         drop(waited.await.expect("it never came to pass").unwrap());
+    }
+
+    /// What the worker says when it is asked what has not started.
+    pub(crate) async fn call_roll(&self) -> Vec<TaskId> {
+        self.change(|seen| (seen.roll_call, seen.unstarted) = (true, None));
+        self.until(|seen| seen.unstarted.is_some()).await;
+        self.seen().unstarted.unwrap()
     }
 
     /// Waits for this many outcomes.
@@ -108,6 +119,13 @@ impl WorkSource for Source {
         let mut leases = Vec::new();
         self.change(|seen| leases = std::mem::take(&mut seen.taken_back));
         leases
+    }
+
+    async fn roll_call(&self) -> RollCall {
+        drop(self.0.subscribe().wait_for(|seen| seen.roll_call).await.unwrap());
+        self.change(|seen| seen.roll_call = false);
+        let seen = Arc::clone(&self.0);
+        Box::new(move |tasks| seen.send_modify(|seen| seen.unstarted = Some(tasks)))
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {
@@ -156,7 +174,7 @@ impl Rig {
         registry: Registry,
         grace: Duration,
     ) -> Self {
-        let source = Arc::new(Source(watch::channel(Seen::default()).0));
+        let source = Arc::new(Source(Arc::new(watch::Sender::new(Seen::default()))));
         let random = Arc::new(Counting(Mutex::new(0)));
         let config = Config { concurrency, prefetch };
         let work_source: Arc<dyn WorkSource> = source.clone();

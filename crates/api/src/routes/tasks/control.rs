@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{CancelRequest, Problem, ReplayRequest, TaskView};
-use duly_core::limits::BODY_BYTES;
 use duly_core::task::Task;
 use duly_engine::command::control::Error;
 
-use super::get::{PathId, absent, task_id};
+use super::get::{absent, task_id};
 use crate::app::App;
 use crate::error::{ApiError, Code};
+use crate::routes::PathId;
 use crate::{body, order_fields};
 
 /// Cancel a task
@@ -39,7 +38,7 @@ pub(crate) async fn cancel_task(
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = read(&app, request).await?;
+    let (headers, body) = body::read_optional_json(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
     let cancelled = app.engine.cancel(app.tenant_of(&headers), task_id(id)?, reason).await;
     answer(cancelled, "only a task that waits or runs can be cancelled")
@@ -71,7 +70,7 @@ pub(crate) async fn replay_task(
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = read(&app, request).await?;
+    let (headers, body) = body::read_optional_json(&app, request).await?;
     let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
     let replayed = app.engine.replay(app.tenant_of(&headers), task_id(id)?, payload).await;
     answer(replayed, "only a task that has ended can be replayed")
@@ -97,25 +96,10 @@ pub(crate) async fn retry_task(
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = read(&app, request).await?;
+    let (headers, body) = body::read_optional_json(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
     let retried = app.engine.retry(app.tenant_of(&headers), task_id(id)?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
-}
-
-/// The body, which may be left out; one that is there must be JSON.
-async fn read(app: &App, request: Request) -> Result<(HeaderMap, body::Buffered), ApiError> {
-    let (head, body) = request.into_parts();
-    let body = body::read(app, &head.headers, body, BODY_BYTES).await?;
-    let json = || {
-        body::media_type(&head.headers).map(|kind| kind.eq_ignore_ascii_case("application/json"))
-    };
-    if !body.bytes.is_empty() && !json()? {
-        return Err(body::unsupported(
-            "send the order as JSON with Content-Type: application/json",
-        ));
-    }
-    Ok((head.headers, body))
 }
 
 fn answer(outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError> {

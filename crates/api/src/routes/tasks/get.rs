@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
@@ -12,6 +11,7 @@ use duly_core::limits::WAIT;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
+use crate::routes::PathId;
 use crate::{duration, query};
 
 /// Read a task
@@ -58,9 +58,6 @@ fn patience(text: &str) -> Result<Duration, ApiError> {
         query::invalid(format!("`wait` must be a time such as 30s or PT30S, at most {most}s"))
     })
 }
-
-/// The id in a path, as far as it could be read.
-pub(super) type PathId = Result<Path<String>, PathRejection>;
 
 /// An id that cannot be one answers like one that is not there: there is nothing to tell.
 pub(super) fn task_id(id: PathId) -> Result<TaskId, ApiError> {

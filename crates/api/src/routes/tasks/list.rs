@@ -8,9 +8,8 @@ use duly_core::limits::{DEFAULT_PAGE, PAGE};
 use duly_core::ports::store::ListTasks;
 
 use crate::app::App;
-use crate::cursor::{self, List};
 use crate::error::ApiError;
-use crate::query;
+use crate::{cursor, query};
 
 /// List tasks
 ///
@@ -35,17 +34,12 @@ pub(crate) async fn list_tasks(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
-    let limit = limit.map_or(Ok(DEFAULT_PAGE), |text| page_size(&text))?;
+    let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
     let tenant = app.tenant_of(&headers);
-    let before = cursor.map(|cursor| cursor::decode(List::Tasks, tenant, &cursor)).transpose()?;
+    let before = cursor.map(|cursor| cursor::decode(tenant, &cursor)).transpose()?;
     let page = ListTasks { tenant: tenant.clone(), before, limit };
     let page = app.engine.list(page).await?;
-    let next_cursor = page.next_before.map(|last| cursor::encode(List::Tasks, tenant, last));
+    let next_cursor = page.next_before.map(|last| cursor::encode(tenant, &last));
     let items = page.tasks.into_iter().map(TaskView::from).collect();
     Ok(axum::Json(TaskPage { items, next_cursor }).into_response())
-}
-
-fn page_size(text: &str) -> Result<u32, ApiError> {
-    let size = text.parse().ok().filter(|size| (1..=PAGE).contains(size));
-    size.ok_or_else(|| query::invalid(format!("`limit` must be a whole number from 1 to {PAGE}")))
 }

@@ -36,7 +36,7 @@ pub(super) async fn measure(
 }
 
 /// Stores a backlog while nobody works, then drains it: the time of each.
-async fn backlog(folder: &Path, tasks: usize) -> anyhow::Result<(Duration, Duration)> {
+pub(super) async fn backlog(folder: &Path, tasks: usize) -> anyhow::Result<(Duration, Duration)> {
     let world = World::open(folder)?;
     let start = Instant::now();
     world.submit(tasks, 0.0).await?;

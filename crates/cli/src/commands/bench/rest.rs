@@ -1,6 +1,7 @@
 //! The real server, in a process of its own, under load over HTTP.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use crate::output;
 /// Connections that submit one task at a time.
 const CONNECTIONS: usize = 64;
 /// Connections that submit in batches.
-const BATCH_CONNECTIONS: usize = 4;
+pub(super) const BATCH_CONNECTIONS: usize = 4;
 
 pub(super) async fn measure(
     scratch: &Scratch,
@@ -30,7 +31,7 @@ pub(super) async fn measure(
 ) -> anyhow::Result<()> {
     let single = tasks.min(50_000);
     output::say(&format!("REST: {single} single submits from {CONNECTIONS} connections"));
-    let mut server = Server::start(&scratch.folder("single")).await?;
+    let mut server = Server::start(&scratch.folder("single"), &[]).await?;
     let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
     let time = server.load(CONNECTIONS, single, post("/tasks", &body)).await?;
     figures.push(Figure::rate("REST: single submit", single, time).must(Target::AtLeast(10_000.0)));
@@ -38,7 +39,7 @@ pub(super) async fn measure(
 
     let batches = tasks / BATCH;
     output::say(&format!("REST: {batches} batches of {BATCH}"));
-    let mut server = Server::start(&scratch.folder("batch")).await?;
+    let mut server = Server::start(&scratch.folder("batch"), &[]).await?;
     let item = format!(r#"{{"type":"echo","payload":{PAYLOAD},"delaySeconds":86400}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     let time = server.load(BATCH_CONNECTIONS, batches, post("/tasks/batch", &body)).await?;
@@ -47,17 +48,18 @@ pub(super) async fn measure(
     server.stop().await
 }
 
-struct Server {
+pub(super) struct Server {
     process: Child,
     address: SocketAddr,
 }
 
 impl Server {
-    async fn start(folder: &std::path::Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(folder: &Path, extra: &[&str]) -> anyhow::Result<Self> {
         let binary = std::env::current_exe().context("cannot find this program")?;
         let mut process = Command::new(binary)
             .args(["dev", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder)
+            .args(extra)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
@@ -71,8 +73,12 @@ impl Server {
         Ok(Self { process, address })
     }
 
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Sends the request `count` times over so many connections.
-    async fn load(
+    pub(super) async fn load(
         &mut self,
         connections: usize,
         count: usize,
@@ -99,7 +105,7 @@ impl Server {
         Ok(start.elapsed())
     }
 
-    async fn stop(mut self) -> anyhow::Result<()> {
+    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
         self.process.kill().await.context("cannot stop the server")
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duly_core::limits::PREFETCH;
 use duly_core::name::TenantName;
+use duly_core::ports::work_source::WorkSource;
 use duly_core::submit::{Draft, Spec};
 use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
@@ -55,16 +56,29 @@ impl World {
 
     /// Starts a worker with this handler for the type `noop`.
     pub(super) async fn work(&self, handler: impl Handler + 'static) -> anyhow::Result<Working> {
-        let registry = Registry::new().with("noop", handler);
+        let (registry, config) = worker(handler);
         let worker =
             LocalWorker { name: "bench".to_owned(), types: registry.types(), queues: Vec::new() };
         let source = self.engine.open_worker(worker).await?;
-        let config = Config { concurrency: 64, prefetch: PREFETCH };
-        let executor = Executor::new(config, registry, source, Arc::new(OsRandom::new()));
-        let stop = CancellationToken::new();
-        let run = TaskTracker::new().spawn(executor.run(stop.clone(), Duration::from_secs(10)));
-        Ok(Working { stop, run })
+        Ok(run(registry, config, source))
     }
+}
+
+/// The type of the tasks that do nothing.
+pub(super) const NO_OP: &str = "noop";
+
+/// A worker whose handler for the no-op is this one.
+pub(super) fn worker(handler: impl Handler + 'static) -> (Registry, Config) {
+    let registry = Registry::new().with(NO_OP, handler);
+    (registry, Config { concurrency: 64, prefetch: PREFETCH })
+}
+
+/// Runs a worker on a source of work.
+pub(super) fn run(registry: Registry, config: Config, source: Arc<dyn WorkSource>) -> Working {
+    let executor = Executor::new(config, registry, source, Arc::new(OsRandom::new()));
+    let stop = CancellationToken::new();
+    let run = TaskTracker::new().spawn(executor.run(stop.clone(), Duration::from_secs(10)));
+    Working { stop, run }
 }
 
 /// A worker that runs until it is told to stop.
@@ -84,7 +98,7 @@ impl Working {
 /// A valid submit of the type `noop`.
 pub(super) fn no_op(delay_seconds: f64) -> Spec {
     let draft = Draft {
-        task_type: Some("noop".to_owned()),
+        task_type: Some(NO_OP.to_owned()),
         payload: Some(PAYLOAD.to_owned()),
         delay_seconds: Some(delay_seconds),
         ..Draft::default()

@@ -1,14 +1,21 @@
 //! Live leases by the batch they were granted in. A batch's row in the file goes with its last
-//! lease.
+//! lease. What else is known of a batch (whether it arrived, when it is overdue) is kept in
+//! memory only: who holds it tells again after a restart.
+
+use std::collections::BTreeSet;
 
 use duly_core::id::{SessionId, TaskId};
-use foldhash::HashMap;
-use rusqlite::{Connection, params};
+use duly_core::lease::Lease;
+use duly_core::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
+use foldhash::{HashMap, HashSet};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::heads::Range;
 use crate::sqlite::error::{Fault, Result};
+use crate::sqlite::row;
 
 /// Names one batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::sqlite) struct Batch {
     pub(in crate::sqlite) session: SessionId,
     pub(in crate::sqlite) sequence: u64,
@@ -25,42 +32,68 @@ pub(in crate::sqlite) struct Granted {
 pub(in crate::sqlite) struct Grants {
     by_task: HashMap<TaskId, Batch>,
     batches: HashMap<Batch, Leases>,
+    /// How many leases each session holds.
+    held: HashMap<SessionId, usize>,
+    /// When to look for overdue leases in which batch.
+    overdue: BTreeSet<(i64, Batch)>,
+    /// Deadlines that were moved.
+    extended: HashMap<TaskId, i64>,
+    /// No lease counts as older than this: who held it could not report before the store opened.
+    floor: i64,
 }
 
 #[derive(Debug)]
 struct Leases {
     granted: Vec<Granted>,
     live: usize,
+    /// When it was last handed to its session.
+    served_at: i64,
+    /// Whether the session has said that it has it.
+    received: bool,
+    /// No lease in it is overdue before this.
+    deadline: i64,
 }
 
 const PACKED: usize = 20;
 
 impl Grants {
-    pub(super) fn load(connection: &Connection) -> Result<Self> {
-        let mut grants = Self::default();
+    /// A store that is being opened.
+    pub(in crate::sqlite) fn opened_at(now: i64) -> Self {
+        Self { floor: now, ..Self::default() }
+    }
+
+    /// Reads the leases again. What the file does not hold is taken over from before. Also tells
+    /// which sessions hold a suspect.
+    pub(super) fn load(before: &Self, connection: &Connection) -> Result<(Self, Suspects)> {
+        let mut grants = Self { floor: before.floor, ..Self::default() };
+        let mut suspects = Suspects::default();
         let mut statement =
-            connection.prepare("SELECT session, sequence, leases FROM grant_log")?;
-        let mut alive = connection.prepare(
-            "SELECT count(*) FROM task WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
-        )?;
+            connection.prepare("SELECT session, sequence, granted_at, leases FROM grant_log")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let session = SessionId::from_bytes(row.get(0)?);
-            let sequence = row.get(1)?;
-            let batch = Batch { session, sequence };
-            let granted = unpack(session, row.get_ref(2)?.as_blob().unwrap_or_default())?;
-            let mut live = 0;
+            let batch = Batch { session, sequence: row.get(1)? };
+            let granted = unpack(session, row.get_ref(3)?.as_blob().unwrap_or_default())?;
+            let known = before.batches.get(&batch);
+            let served_at = known.map_or(before.floor.max(row.get(2)?), |it| it.served_at);
+            let received = known.is_some_and(|known| known.received);
+            let (mut live, mut deadline) = (0, i64::MAX);
             for lease in &granted {
-                let key = params![lease.task.as_bytes(), lease.epoch, session.as_bytes()];
-                let count: usize = alive.query_row(key, |row| row.get(0))?;
-                live += count;
-                if count > 0 {
-                    grants.by_task.insert(lease.task, batch);
-                }
+                let Some(held) = held(connection, batch, *lease)? else { continue };
+                live += 1;
+                let extended = before.extended.get(&lease.task).copied();
+                grants.extended.extend(extended.map(|at| (lease.task, at)));
+                deadline = deadline.min(extended.unwrap_or_else(|| grants.due_back(&held)));
+                grants.by_task.insert(lease.task, batch);
+                suspects.extend(held.range.is_suspect().then_some(session));
             }
-            grants.batches.insert(batch, Leases { granted, live });
+            if live > 0 {
+                *grants.held.entry(session).or_default() += live;
+                grants.overdue.insert((deadline, batch));
+            }
+            grants.batches.insert(batch, Leases { granted, live, served_at, received, deadline });
         }
-        Ok(grants)
+        Ok((grants, suspects))
     }
 
     /// Records a batch in the file and here.
@@ -69,7 +102,7 @@ impl Grants {
         connection: &Connection,
         batch: Batch,
         granted_at: i64,
-        granted: Vec<Granted>,
+        (granted, deadline): (Vec<Granted>, i64),
     ) -> Result<()> {
         connection
             .prepare_cached(
@@ -85,16 +118,43 @@ impl Grants {
         for lease in &granted {
             self.by_task.insert(lease.task, batch);
         }
-        self.batches.insert(batch, Leases { live: granted.len(), granted });
+        *self.held.entry(batch.session).or_default() += granted.len();
+        self.overdue.insert((deadline, batch));
+        let (live, served_at, received) = (granted.len(), granted_at, false);
+        self.batches.insert(batch, Leases { granted, live, served_at, received, deadline });
         Ok(())
     }
 
-    /// Forgets a lease that has ended, and its batch with the last one.
+    /// Forgets a lease that its holder has finished, which has therefore received its batch.
+    pub(in crate::sqlite) fn finish(
+        &mut self,
+        connection: &Connection,
+        task: TaskId,
+    ) -> Result<()> {
+        self.forget(connection, task, true)
+    }
+
+    /// Forgets a lease that was taken back, and its batch with the last one.
     pub(in crate::sqlite) fn end(&mut self, connection: &Connection, task: TaskId) -> Result<()> {
+        self.forget(connection, task, false)
+    }
+
+    fn forget(&mut self, connection: &Connection, task: TaskId, received: bool) -> Result<()> {
         let Some(batch) = self.by_task.remove(&task) else { return Ok(()) };
+        if !self.extended.is_empty() {
+            self.extended.remove(&task);
+        }
         let Some(leases) = self.batches.get_mut(&batch) else { return Ok(()) };
+        leases.received |= received;
         leases.live = leases.live.saturating_sub(1);
+        if let Some(held) = self.held.get_mut(&batch.session) {
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                self.held.remove(&batch.session);
+            }
+        }
         if leases.live == 0 {
+            self.overdue.remove(&(leases.deadline, batch));
             self.batches.remove(&batch);
             connection
                 .prepare_cached(
@@ -117,18 +177,92 @@ impl Grants {
         self.batches.get(&batch).is_some_and(|leases| leases.live > 0)
     }
 
+    /// The newest claim of a session that still holds something.
+    pub(super) fn newest(&self, session: SessionId) -> u64 {
+        let own = self.batches.keys().filter(|batch| batch.session == session);
+        own.map(|batch| batch.sequence).max().unwrap_or(0)
+    }
+
+    /// How many leases a session holds.
+    pub(in crate::sqlite) fn held(&self, session: SessionId) -> usize {
+        self.held.get(&session).copied().unwrap_or(0)
+    }
+
     /// The batch that a task is leased in.
     pub(in crate::sqlite) fn batch_of(&self, task: TaskId) -> Option<Batch> {
         self.by_task.get(&task).copied()
     }
 
-    /// All live leases of a session, or of everybody.
-    pub(in crate::sqlite) fn leases(&self, of: Option<SessionId>) -> Vec<(SessionId, Granted)> {
-        let batches = self.batches.keys().filter(|batch| of.is_none_or(|id| batch.session == id));
+    /// All live leases of these sessions.
+    pub(in crate::sqlite) fn leases(
+        &self,
+        of: impl Fn(SessionId) -> bool,
+    ) -> Vec<(SessionId, Granted)> {
+        let batches = self.batches.keys().filter(|batch| of(batch.session));
         let leases = batches.flat_map(|batch| {
             self.live(*batch).into_iter().map(|granted| (batch.session, granted))
         });
         leases.collect()
+    }
+
+    /// The session has said that it has this batch.
+    pub(in crate::sqlite) fn receive(&mut self, batch: Batch) {
+        if let Some(leases) = self.batches.get_mut(&batch) {
+            leases.received = true;
+        }
+    }
+
+    /// The batch is handed to its session once more.
+    pub(in crate::sqlite) fn serve_again(&mut self, batch: Batch, now: i64) {
+        if let Some(leases) = self.batches.get_mut(&batch) {
+            leases.served_at = now;
+        }
+    }
+
+    /// Whether a batch was handed over before this instant and nobody has said a word since.
+    pub(in crate::sqlite) fn is_unacknowledged(&self, batch: Batch, before: i64) -> bool {
+        let leases = self.batches.get(&batch);
+        leases.is_some_and(|leases| !leases.received && leases.served_at < before)
+    }
+
+    /// Batches in which leases may be overdue.
+    pub(in crate::sqlite) fn overdue(&self, now: i64) -> Vec<Batch> {
+        let late = self.overdue.iter().take_while(|(deadline, _)| *deadline <= now);
+        late.map(|(_, batch)| *batch).collect()
+    }
+
+    /// When to look for overdue leases next.
+    pub(in crate::sqlite) fn next_deadline(&self) -> Option<i64> {
+        self.overdue.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// When this lease is overdue.
+    pub(in crate::sqlite) fn deadline(&self, held: &Held) -> i64 {
+        let extended = self.extended.get(&held.task).copied();
+        extended.unwrap_or_else(|| self.due_back(held))
+    }
+
+    fn due_back(&self, held: &Held) -> i64 {
+        let limit = held.time_limit_ms + millis(DEADLINE_SLACK);
+        held.granted_at.max(self.floor).saturating_add(limit)
+    }
+
+    /// Moves the deadline of one lease.
+    pub(in crate::sqlite) fn extend(&mut self, task: TaskId, deadline: i64) {
+        self.extended.insert(task, deadline);
+        if let Some(batch) = self.batch_of(task)
+            && self.batches.get(&batch).is_some_and(|leases| deadline < leases.deadline)
+        {
+            self.look_at(batch, deadline);
+        }
+    }
+
+    /// Looks at a batch again at this time.
+    pub(in crate::sqlite) fn look_at(&mut self, batch: Batch, deadline: i64) {
+        let Some(leases) = self.batches.get_mut(&batch) else { return };
+        self.overdue.remove(&(leases.deadline, batch));
+        leases.deadline = deadline;
+        self.overdue.insert((deadline, batch));
     }
 
     /// Removes the rows of batches without a live lease; only a crash can leave such.
@@ -144,6 +278,56 @@ impl Grants {
         }
         Ok(())
     }
+}
+
+/// Sessions that hold a suspect.
+pub(super) type Suspects = HashSet<SessionId>;
+
+/// What a task's row says of its live lease.
+pub(in crate::sqlite) struct Held {
+    task: TaskId,
+    pub(in crate::sqlite) range: Range,
+    granted_at: i64,
+    time_limit_ms: i64,
+}
+
+/// Reads a lease, if it lives.
+pub(in crate::sqlite) fn held(
+    connection: &Connection,
+    batch: Batch,
+    lease: Granted,
+) -> Result<Option<Held>> {
+    let mut statement = connection.prepare_cached(
+        "/* grant.held */ SELECT lane, rank, granted_at, timeout_ms FROM task
+         WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
+    )?;
+    let key = params![lease.task.as_bytes(), lease.epoch, batch.session.as_bytes()];
+    let held = statement.query_row(key, |row| {
+        let timeout = row::decode_duration(row.get(3)?).unwrap_or(DEFAULT_TIMEOUT);
+        Ok(Held {
+            task: lease.task,
+            range: Range { lane: row.get(0)?, rank: row.get(1)? },
+            granted_at: row.get::<_, Option<i64>>(2)?.unwrap_or_default(),
+            time_limit_ms: millis(timeout),
+        })
+    });
+    Ok(held.optional()?)
+}
+
+fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The leases of a batch as they are recorded, and when the first of them is overdue.
+pub(in crate::sqlite) fn record<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+) -> (Vec<Granted>, i64) {
+    let mut deadline = i64::MAX;
+    let granted = leases.map(|lease| {
+        deadline = deadline.min(lease.deadline().millis());
+        Granted { task: lease.task, epoch: lease.epoch }
+    });
+    (granted.collect(), deadline)
 }
 
 fn pack(granted: &[Granted]) -> Vec<u8> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use duly_core::limits::PRIORITY;
+use duly_core::task::Priority;
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -14,7 +15,28 @@ use crate::sqlite::error::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::sqlite) struct Range {
     pub(in crate::sqlite) lane: LaneId,
+    /// Upside down; suspects have ranks of their own beyond those of the others.
     pub(in crate::sqlite) rank: u8,
+}
+
+/// How many ranks there are; that of a suspect is so much higher.
+const RANKS: u8 = PRIORITY + 1;
+
+impl Range {
+    pub(in crate::sqlite) fn is_suspect(self) -> bool {
+        self.rank >= RANKS
+    }
+
+    /// The same range for tasks that are above suspicion, or are not.
+    pub(in crate::sqlite) fn suspecting(self, suspect: bool) -> Self {
+        let rank = self.rank % RANKS + if suspect { RANKS } else { 0 };
+        Self { rank, ..self }
+    }
+
+    /// Nothing for a rank that no priority has: only a damaged file holds such rows.
+    pub(in crate::sqlite) fn priority(self) -> Option<Priority> {
+        Priority::from_rank(self.rank).or_else(|| Priority::from_rank(self.rank - RANKS))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -73,12 +95,12 @@ impl Heads {
         self.by_time.iter().copied().take_while(move |(at, _)| *at <= now)
     }
 
-    /// The first head in one of these lanes.
-    pub(in crate::sqlite) fn next(&self, serves: impl Fn(LaneId) -> bool) -> Option<i64> {
-        self.by_time.iter().find(|(_, range)| serves(range.lane)).map(|(at, _)| *at)
+    /// The first head in one of these ranges.
+    pub(in crate::sqlite) fn next(&self, counts: impl Fn(i64, Range) -> bool) -> Option<i64> {
+        self.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
-    /// Whether nothing in the lane is due.
+    /// Whether nothing in the lane is due, suspects aside.
     pub(in crate::sqlite) fn is_drained(&self, lane: LaneId, now: i64) -> bool {
         let due = |rank| self.by_range.get(&Range { lane, rank }).is_some_and(|at| *at <= now);
         !(0..=PRIORITY).any(due)

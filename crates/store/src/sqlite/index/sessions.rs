@@ -1,21 +1,33 @@
-//! Open sessions: which lanes each serves and how far its claims have come.
+//! Open sessions: which lanes each serves, how far its claims have come, and what it last said.
 
-use duly_core::id::SessionId;
-use duly_core::name::{Lane, QueueName, TypeName};
-use duly_core::ports::store::OpenSession;
-
-use super::grants::{Batch, Grants};
-use super::lanes::{LaneId, Lanes};
+use duly_core::id::{SessionId, TaskId};
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::ports::store::{Home, OpenSession, OpenedSession};
+use duly_core::time::Timestamp;
 use foldhash::{HashMap, HashSet};
+use rusqlite::{Connection, Row};
+
+use super::grants::{Batch, Grants, Suspects};
+use super::lanes::{LaneId, Lanes};
+use crate::sqlite::error::{Fault, Result};
 
 #[derive(Debug)]
 pub(in crate::sqlite) struct Session {
+    opened: OpenSession,
     types: HashSet<TypeName>,
     queues: HashSet<QueueName>,
     lanes: HashSet<LaneId>,
     /// The highest claim seen, and whether it was granted something.
     sequence: u64,
     granted: bool,
+    /// Counts signs of life.
+    pub(in crate::sqlite) beat: u64,
+    /// What it holds and has not started, as it last said.
+    pub(in crate::sqlite) unstarted: HashSet<TaskId>,
+    /// The suspect for which it takes nothing more until it holds nothing.
+    pub(in crate::sqlite) waits_for: Option<TaskId>,
+    /// Whether what it holds is a suspect.
+    pub(in crate::sqlite) alone: bool,
 }
 
 impl Session {
@@ -34,9 +46,19 @@ impl Session {
         self.granted = granted;
     }
 
+    pub(in crate::sqlite) fn is_remote(&self) -> bool {
+        self.opened.home == Home::Remote
+    }
+
+    /// The newest claim.
+    pub(in crate::sqlite) fn newest(&self) -> u64 {
+        self.sequence
+    }
+
     fn wants(&self, lane: &Lane) -> bool {
         self.types.contains(&lane.task_type)
             && (self.queues.is_empty() || self.queues.contains(&lane.queue))
+            && self.opened.tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
     }
 }
 
@@ -46,13 +68,45 @@ pub(in crate::sqlite) struct Sessions {
 }
 
 impl Sessions {
+    /// Makes the sessions of processes elsewhere known that the file holds and memory does not:
+    /// after a restart, or after the end of one was rolled back.
+    pub(super) fn load(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
+        let mut statement = connection.prepare(
+            "SELECT id, name, tenant, types, queues FROM session
+             WHERE ended_at IS NULL AND home = 1",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            match opened(row) {
+                Ok(session) if self.open.contains_key(&session.id) => {}
+                Ok(session) => {
+                    self.open(&session, &Lanes::default());
+                    let session = self.open.get_mut(&session.id).expect("it was just opened");
+                    // How often it has beaten is forgotten: no number of before may come again.
+                    session.beat = now.millis().unsigned_abs();
+                }
+                // Its leases are taken back like those of an earlier process.
+                Err(fault) if fault.is_bad_row() => {
+                    tracing::error!(%fault, "a session cannot be read");
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+
     pub(in crate::sqlite) fn open(&mut self, session: &OpenSession, lanes: &Lanes) {
         let mut state = Session {
+            opened: session.clone(),
             types: session.types.iter().cloned().collect(),
             queues: session.queues.iter().cloned().collect(),
             lanes: HashSet::default(),
             sequence: 0,
             granted: false,
+            beat: 0,
+            unstarted: HashSet::default(),
+            waits_for: None,
+            alone: false,
         };
         let served = lanes.iter().filter(|(_, lane)| state.wants(lane)).map(|(id, _)| id);
         state.lanes = served.collect();
@@ -71,6 +125,30 @@ impl Sessions {
         self.open.get_mut(&id)
     }
 
+    /// The sessions of processes elsewhere.
+    pub(in crate::sqlite) fn remote(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.open.iter().filter(|(_, it)| it.is_remote()).map(|(id, session)| (*id, session))
+    }
+
+    pub(in crate::sqlite) fn opened(&self) -> Vec<OpenedSession> {
+        let opened =
+            |(_, it): (_, &Session)| OpenedSession { opened: it.opened.clone(), beat: it.beat };
+        self.remote().map(opened).collect()
+    }
+
+    /// Whether another session takes nothing more until it can take this suspect.
+    pub(in crate::sqlite) fn is_waited_for(&self, suspect: TaskId, other_than: SessionId) -> bool {
+        let mut others = self.open.iter().filter(|(id, _)| **id != other_than);
+        others.any(|(_, session)| session.waits_for == Some(suspect))
+    }
+
+    /// Whether a session gets nothing because of a suspect that it holds or waits for.
+    pub(in crate::sqlite) fn is_isolating(&self, id: SessionId, grants: &Grants) -> bool {
+        let session = self.open.get(&id);
+        session.is_some_and(|session| session.alone || session.waits_for.is_some())
+            && grants.held(id) > 0
+    }
+
     pub(super) fn add_lane(&mut self, id: LaneId, lane: &Lane) {
         for session in self.open.values_mut().filter(|session| session.wants(lane)) {
             session.lanes.insert(id);
@@ -84,10 +162,35 @@ impl Sessions {
         }
     }
 
-    /// After a rollback the newest claim may not have happened: it may then be granted anew.
-    pub(super) fn recall_claims(&mut self, grants: &Grants) {
+    /// After a rollback the newest claim may not have happened: it may then be granted anew. After
+    /// a restart the file tells how far the claims had come.
+    pub(super) fn recall_claims(&mut self, grants: &Grants, suspects: &Suspects) {
         for (id, session) in &mut self.open {
+            session.sequence = session.sequence.max(grants.newest(*id));
             session.granted = grants.holds(Batch { session: *id, sequence: session.sequence });
+            session.alone = suspects.contains(id);
         }
     }
+}
+
+fn opened(row: &Row<'_>) -> Result<OpenSession> {
+    let id = SessionId::from_bytes(row.get(0)?);
+    let damaged = |column| Fault::Corrupt { table: "session", column, id: id.to_string() };
+    let list = |index, column| -> Result<Vec<String>> {
+        let text: String = row.get(index)?;
+        serde_json::from_str(&text).map_err(|_| damaged(column))
+    };
+    let types: std::result::Result<_, _> =
+        list(3, "types")?.iter().map(|name| TypeName::new(name)).collect();
+    let queues: std::result::Result<_, _> =
+        list(4, "queues")?.iter().map(|name| QueueName::new(name)).collect();
+    let tenant = row.get::<_, Option<String>>(2)?.map(|name| TenantName::new(&name)).transpose();
+    Ok(OpenSession {
+        id,
+        name: row.get(1)?,
+        tenant: tenant.map_err(|_| damaged("tenant"))?,
+        types: types.map_err(|_| damaged("types"))?,
+        queues: queues.map_err(|_| damaged("queues"))?,
+        home: Home::Remote,
+    })
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use duly_core::id::TaskId;
+use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::limits::STORE_BATCH_BYTES;
 use duly_core::ports::store::Claim;
@@ -13,8 +13,9 @@ use duly_core::time::Timestamp;
 use rusqlite::{CachedStatement, OptionalExtension as _, Row, params};
 
 use super::Scope;
+use super::dead::bury;
 use crate::sqlite::error::{Fault, Result};
-use crate::sqlite::index::grants::{Batch, Granted};
+use crate::sqlite::index::grants::{Batch, record};
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
 
@@ -22,15 +23,18 @@ pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> 
     let Some(session) = scope.index.sessions.get(claim.session) else { return Ok(Vec::new()) };
     let batch = Batch { session: claim.session, sequence: claim.sequence };
     if !session.admits(claim.sequence) {
+        scope.index.grants.serve_again(batch, scope.now.millis());
         return repeat(scope, batch);
     }
+    let session = scope.index.sessions.get_mut(claim.session).expect("looked up above");
+    session.waits_for = None;
+    session.alone &= scope.index.grants.held(claim.session) > 0;
     let leases = pick(scope, claim)?;
     grant(scope, claim, &leases)?;
     let session = scope.index.sessions.get_mut(claim.session).expect("looked up above");
     session.note(claim.sequence, !leases.is_empty());
     if !leases.is_empty() {
-        let granted =
-            leases.iter().map(|lease| Granted { task: lease.task, epoch: lease.epoch }).collect();
+        let granted = record(leases.iter());
         scope.index.grants.add(scope.connection, batch, scope.now.millis(), granted)?;
     }
     Ok(leases)
@@ -59,9 +63,9 @@ struct Stream {
 type Place = Reverse<(i64, Option<TaskId>, usize)>;
 
 impl Stream {
-    /// Nothing for a rank that no priority has: only a damaged file holds such rows.
+    /// Nothing for a rank that no priority has.
     fn new(range: Range, piece: usize) -> Option<Self> {
-        let priority = Priority::from_rank(range.rank)?;
+        let priority = range.priority()?;
         Some(Self { range, priority, rows: VecDeque::new(), last: None, piece, ended: false })
     }
 
@@ -102,6 +106,10 @@ impl Stream {
 /// Merges the session's due ranges and takes the first `max` tasks out of the due table, fewer
 /// if their payloads are large.
 fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
+    let idle = scope.index.grants.held(claim.session) == 0;
+    if scope.index.sessions.is_isolating(claim.session, &scope.index.grants) {
+        return Ok(Vec::new());
+    }
     let (mut streams, mut heap) = streams(scope, claim);
     let mut tasks = scope.connection.prepare_cached(READ_TASK)?;
     let (mut leases, mut bytes) = (Vec::new(), 0);
@@ -109,6 +117,14 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
         let Some(Reverse((_, known, number))) = heap.pop() else { break };
         let stream = &mut streams[number];
         if let (Some(_), Some(pick)) = (known, stream.rows.front().copied()) {
+            if pick.range.is_suspect() && !(idle && leases.is_empty()) {
+                if pass_by(scope, claim.session, pick.task) {
+                    stream.take();
+                    heap.extend(stream.place(scope, number)?);
+                    continue;
+                }
+                break;
+            }
             match read(scope, &mut tasks, pick) {
                 Ok(Some(lease)) => {
                     bytes += lease.payload.len();
@@ -123,13 +139,33 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
                 Err(fault) => return Err(fault),
             }
             stream.take();
+            if pick.range.is_suspect() {
+                take_out_one(scope, pick)?;
+                if !leases.is_empty() {
+                    let session = scope.index.sessions.get_mut(claim.session);
+                    session.expect("it claims").alone = true;
+                    break;
+                }
+            }
         }
         heap.extend(stream.place(scope, number)?);
     }
-    for last in streams.into_iter().filter_map(|stream| stream.last) {
+    let ranges = streams.into_iter().filter(|stream| !stream.range.is_suspect());
+    for last in ranges.filter_map(|stream| stream.last) {
         take_out(scope, last)?;
     }
     Ok(leases)
+}
+
+/// A session that holds something, or is about to, comes upon a suspect: it takes nothing more
+/// until it can take this one alone, unless another session does so already.
+fn pass_by(scope: &mut Scope<'_>, session: SessionId, suspect: TaskId) -> bool {
+    let sessions = &mut scope.index.sessions;
+    let waited_for = sessions.is_waited_for(suspect, session);
+    if !waited_for {
+        sessions.get_mut(session).expect("it claims").waits_for = Some(suspect);
+    }
+    waited_for
 }
 
 /// The session's due ranges, none of them read yet, in the order of their first rows.
@@ -170,13 +206,14 @@ fn read(
 fn spoil(scope: &Scope<'_>, pick: Pick, fault: &Fault) -> Result<()> {
     tracing::error!(task.id = %pick.task, %fault, "a stored task is damaged and was failed");
     let status = transition(Status::Pending, Event::Spoil).expect("a waiting task can spoil");
-    let error = row::encode_failure(&Failure::new("CORRUPT", fault.to_string()));
+    let failure = Failure::new("CORRUPT", fault.to_string());
+    let error = row::encode_failure(&failure);
     scope.connection.execute(
         "/* claim.spoil */ UPDATE task SET status = ?, finished_at = ?, error = ?
          WHERE id = ? AND status = 1",
         params![row::encode_status(status), scope.now.millis(), error, pick.task.as_bytes()],
     )?;
-    Ok(())
+    bury(scope, pick.task, &failure)
 }
 
 /// Removes a range's rows up to and including `last`: picks of one range are always its first
@@ -191,6 +228,19 @@ fn take_out(scope: &mut Scope<'_>, last: Pick) -> Result<()> {
         )?
         .execute(params![lane, rank, last.run_at, last.task.as_bytes()])?;
     scope.index.heads.refresh(scope.connection, last.range)
+}
+
+/// Removes one suspect: others before it may have been passed by.
+fn take_out_one(scope: &mut Scope<'_>, pick: Pick) -> Result<()> {
+    let Range { lane, rank } = pick.range;
+    scope
+        .connection
+        .prepare_cached(
+            "/* claim.take_out_one */ DELETE FROM due
+             WHERE lane = ? AND rank = ? AND run_at = ? AND task = ?",
+        )?
+        .execute(params![lane, rank, pick.run_at, pick.task.as_bytes()])?;
+    scope.index.heads.refresh(scope.connection, pick.range)
 }
 
 /// PENDING → RUNNING under the next epoch.

@@ -17,6 +17,7 @@ pub(super) struct Found {
     pub(super) task: TaskId,
     pub(super) status: Status,
     pub(super) epoch: u32,
+    pub(super) run: u32,
     pub(super) charged: u32,
     pub(super) range: Range,
     pub(super) run_at: i64,
@@ -25,17 +26,19 @@ pub(super) struct Found {
 /// Finds a tenant's task.
 fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Result<Option<Found>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* control.find */ SELECT status, epoch, charged, lane, rank, run_at
+        "/* control.find */ SELECT status, epoch, charged, lane, rank, run_at, run
          FROM task JOIN lane ON lane.id = task.lane WHERE task.id = ? AND lane.tenant = ?",
     )?;
     let key = params![task.as_bytes(), tenant.as_str()];
     let found = statement.query_row(key, |row| {
         let range = Range { lane: row.get(3)?, rank: row.get(4)? };
-        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, range, row.get(5)?))
+        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, range, row.get(5)?, row.get(6)?))
     });
-    let Some((status, epoch, charged, range, run_at)) = found.optional()? else { return Ok(None) };
+    let Some((status, epoch, charged, range, run_at, run)) = found.optional()? else {
+        return Ok(None);
+    };
     let status = row::decode_status(status, task.as_bytes())?;
-    Ok(Some(Found { task, status, epoch, charged, range, run_at }))
+    Ok(Some(Found { task, status, epoch, run, charged, range, run_at }))
 }
 
 /// Carries an order out for each of a tenant's tasks.

@@ -4,24 +4,36 @@ use std::time::Duration;
 
 use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::ports::store::Exchange;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
 use duly_core::time::Timestamp;
 use rusqlite::{CachedStatement, OptionalExtension as _, params};
 
 use super::Scope;
+use super::dead::{bury, record};
 use crate::sqlite::error::Result;
+use crate::sqlite::index::grants::{Batch, Granted};
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
 
-pub(super) fn finish(
-    scope: &mut Scope<'_>,
-    session: SessionId,
-    finishes: &[Finish],
-) -> Result<Vec<Finished>> {
+pub(super) fn finish(scope: &mut Scope<'_>, exchange: &Exchange) -> Result<Vec<Finished>> {
     // Prepared once: nearly every item of a batch needs this statement and no other.
+    let session = exchange.session;
     let mut end = End { statement: scope.connection.prepare_cached(END)?, session };
-    finishes.iter().map(|item| one(scope, &mut end, item)).collect()
+    let each = exchange.finishes.iter();
+    each.map(|item| {
+        #[cfg(feature = "planted-bugs")]
+        if let Some((holder, item)) = crate::sqlite::planted::forge(scope, item)? {
+            let statement = scope.connection.prepare_cached(END)?;
+            return one(scope, &mut End { statement, session: holder }, &item);
+        }
+        match one(scope, &mut end, item)? {
+            Finished::LeaseLost if was_heard(scope, exchange, item)? => Ok(Finished::Done),
+            answer => Ok(answer),
+        }
+    })
+    .collect()
 }
 
 fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finished> {
@@ -30,14 +42,17 @@ fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finish
         Outcome::Success { result } => {
             end.apply(scope.now, item, Event::Succeed, result.as_deref(), None)?
         }
-        Outcome::Fail { error } => end.apply(scope.now, item, Event::Fail, None, Some(error))?,
+        Outcome::Fail { error } => {
+            record(scope, session, granted(item), error, item.log.as_ref())?;
+            fail(scope, end, item, error)?
+        }
         Outcome::Retry { error, entropy, after } => {
             retry(scope, end, item, error, (*after, *entropy))?
         }
         Outcome::Release => put_back(scope, session, item, Back::Release)?,
     };
     if changed {
-        scope.index.grants.end(scope.connection, item.task)?;
+        scope.index.grants.finish(scope.connection, item.task)?;
         return Ok(Finished::Done);
     }
     refusal(scope, session, item)
@@ -76,6 +91,18 @@ impl End<'_> {
     }
 }
 
+fn granted(item: &Finish) -> Granted {
+    Granted { task: item.task, epoch: item.epoch }
+}
+
+fn fail(scope: &Scope<'_>, end: &mut End<'_>, item: &Finish, error: &Failure) -> Result<bool> {
+    let changed = end.apply(scope.now, item, Event::Fail, None, Some(error))?;
+    if changed {
+        bury(scope, item.task, error)?;
+    }
+    Ok(changed)
+}
+
 fn retry(
     scope: &mut Scope<'_>,
     end: &mut End<'_>,
@@ -97,8 +124,9 @@ fn retry(
         .optional()?;
     let Some((charged, retries, policy)) = held else { return Ok(false) };
     let attempt = charged + 1;
+    record(scope, session, granted(item), error, item.log.as_ref())?;
     if attempt > retries {
-        return end.apply(scope.now, item, Event::Fail, None, Some(error));
+        return fail(scope, end, item, error);
     }
     let run_at = scope.now.plus(policy?.wait_or(after, attempt, entropy)).millis();
     put_back(scope, session, item, Back::Retry { run_at, error })
@@ -143,6 +171,10 @@ fn put_back(
         )
         .optional()?;
     let Some((range, run_at)) = waits else { return Ok(false) };
+    #[cfg(feature = "planted-bugs")]
+    if charge > 0 {
+        crate::sqlite::planted::reset_epoch(scope, item.task)?;
+    }
     scope.wait(range, run_at, item.task.as_bytes())?;
     Ok(true)
 }
@@ -168,4 +200,25 @@ fn refusal(scope: &Scope<'_>, session: SessionId, item: &Finish) -> Result<Finis
         Outcome::Release => status == Status::Pending,
     };
     Ok(if same_lease && same_outcome { Finished::Done } else { Finished::LeaseLost })
+}
+
+/// Whether this exchange is a repeated one, whose claim was granted the task again right after the
+/// task was put back by this very outcome. What ended the lease otherwise has left another attempt.
+fn was_heard(scope: &Scope<'_>, exchange: &Exchange, item: &Finish) -> Result<bool> {
+    let Some(claim) = &exchange.claim else { return Ok(false) };
+    let batch = Batch { session: claim.session, sequence: claim.sequence };
+    let next = Granted { task: item.task, epoch: item.epoch.saturating_add(1) };
+    if !scope.index.grants.live(batch).contains(&next) {
+        return Ok(false);
+    }
+    let mut statement = scope.connection.prepare_cached(
+        "/* finish.was_heard */ SELECT error FROM attempt WHERE task = ? AND epoch = ?",
+    )?;
+    let key = params![item.task.as_bytes(), item.epoch];
+    let kept: Option<String> = statement.query_row(key, |row| row.get(0)).optional()?;
+    Ok(match &item.outcome {
+        Outcome::Release => kept.is_none(),
+        Outcome::Retry { error, .. } => kept == Some(row::encode_failure(error)),
+        Outcome::Success { .. } | Outcome::Fail { .. } => false,
+    })
 }

@@ -1,11 +1,12 @@
 //! Taking leases back from sessions that are gone.
 
 use duly_core::id::SessionId;
-use duly_core::limits::LOSSES;
+use duly_core::limits::SUSPECT_LOSSES;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
 use rusqlite::{OptionalExtension as _, params};
 
+use super::dead::{bury, record};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Granted;
@@ -21,21 +22,23 @@ pub(in crate::sqlite) enum Reason {
     Death,
 }
 
-/// Takes back every lease: they belong to an earlier process, which is gone, since only one at a
-/// time can have the file open. Answers how many there were.
-pub(in crate::sqlite) struct ReclaimAll;
+/// Takes back the leases of an earlier process, which is gone, since only one at a time can have
+/// the file open. Sessions of processes elsewhere go on. Answers how many leases there were.
+pub(in crate::sqlite) struct Reclaim;
 
-impl Verb for ReclaimAll {
+impl Verb for Reclaim {
     type Answer = usize;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<usize> {
-        let leases = scope.index.grants.leases(None);
+        let sessions = &scope.index.sessions;
+        let leases = scope.index.grants.leases(|session| sessions.get(session).is_none());
         for (session, lease) in &leases {
             take_back(scope, *session, *lease, Reason::Death)?;
         }
         scope.index.grants.sweep(scope.connection)?;
         scope.connection.execute(
-            "/* session.end_all */ UPDATE session SET ended_at = ? WHERE ended_at IS NULL",
+            "/* session.end_local */ UPDATE session SET ended_at = ?
+             WHERE ended_at IS NULL AND home = 0",
             [scope.now.millis()],
         )?;
         Ok(leases.len())
@@ -64,20 +67,21 @@ pub(super) fn take_back(
     let Some((range, run_at, losses)) = held else { return Ok(()) };
     let (event, losses) = match reason {
         Reason::Release => (Event::Release, losses),
-        Reason::Death if losses + 1 < LOSSES => (Event::Lose, losses + 1),
+        Reason::Death if losses + 1 < scope.rules.loss_limit => (Event::Lose, losses + 1),
         Reason::Death => (Event::Abandon, losses + 1),
     };
     let status = transition(Status::Running, event).expect("a held lease can be taken back");
     let ended = status.is_terminal();
-    let error = ended.then(|| {
-        let message = format!("the worker died {losses} times while it ran this task");
-        row::encode_failure(&Failure::new("WORKER_LOST", message))
-    });
+    let error = Failure::worker_lost(losses);
+    if reason == Reason::Death {
+        record(scope, session, lease, &error, None)?;
+    }
+    let range = range.suspecting(losses >= SUSPECT_LOSSES);
     scope
         .connection
         .prepare_cached(
             "/* reclaim.write */ UPDATE task SET status = ?4, session = NULL, losses = ?5,
-                    error = coalesce(?6, error), finished_at = ?7
+                    error = coalesce(?6, error), finished_at = ?7, rank = ?8
              WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2",
         )?
         .execute(params![
@@ -86,11 +90,17 @@ pub(super) fn take_back(
             session.as_bytes(),
             row::encode_status(status),
             losses,
-            error,
+            ended.then(|| row::encode_failure(&error)),
             ended.then_some(scope.now.millis()),
+            range.rank,
         ])?;
-    if !ended {
-        scope.wait(range, run_at, lease.task.as_bytes())?;
+    #[cfg(feature = "planted-bugs")]
+    if reason == Reason::Death {
+        crate::sqlite::planted::reset_epoch(scope, lease.task)?;
     }
-    Ok(())
+    if ended {
+        bury(scope, lease.task, &error)
+    } else {
+        scope.wait(range, run_at, lease.task.as_bytes())
+    }
 }

@@ -1,10 +1,11 @@
 //! Replay: open the next run of tasks that have ended.
 
-use duly_core::ports::store::{Controlled, ReplayTasks};
-use duly_core::state::{Event, transition};
+use duly_core::ports::store::{Controlled, Replay, ReplayTasks};
+use duly_core::state::{Event, Status, transition};
 use rusqlite::params;
 
 use super::control::{Found, each};
+use super::dead::unbury;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
@@ -14,22 +15,39 @@ impl Verb for ReplayTasks {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
         let payload = self.payload.as_deref();
-        each(scope, &self.tenant, &self.tasks, |scope, found| one(scope, found, payload))
+        let mut orders = self.tasks.iter();
+        let ids: Vec<_> = self.tasks.iter().map(|replay| replay.task).collect();
+        each(scope, &self.tenant, &ids, |scope, found| {
+            let order = orders.by_ref().find(|order| order.task == found.task);
+            one(scope, found, order.expect("answers come in order"), payload)
+        })
     }
 }
 
-fn one(scope: &mut Scope<'_>, found: &Found, payload: Option<&str>) -> Result<Controlled> {
+fn one(
+    scope: &mut Scope<'_>,
+    found: &Found,
+    order: &Replay,
+    payload: Option<&str>,
+) -> Result<Controlled> {
+    if found.run > order.run {
+        return Ok(Controlled::Done);
+    }
     let Ok(status) = transition(found.status, Event::Replay) else {
         return Ok(Controlled::Conflict { status: found.status });
     };
-    let run_at = scope.now.millis();
+    let run_at = order.run_at.map_or(scope.now, |at| at.max(scope.now)).millis();
+    let range = found.range.suspecting(false);
+    if found.status == Status::Failed {
+        unbury(scope, found.task)?;
+    }
     // Without a session no outcome of the run before can be taken for one of this run.
     scope
         .connection
         .prepare_cached(
             "/* replay */ UPDATE task SET status = ?4, run = run + 1, charged = 0, losses = 0,
                     run_at = ?5, granted_at = NULL, finished_at = NULL, session = NULL,
-                    result = NULL, error = NULL
+                    result = NULL, error = NULL, rank = ?6
              WHERE id = ?1 AND epoch = ?2 AND status = ?3",
         )?
         .execute(params![
@@ -38,11 +56,12 @@ fn one(scope: &mut Scope<'_>, found: &Found, payload: Option<&str>) -> Result<Co
             row::encode_status(found.status),
             row::encode_status(status),
             run_at,
+            range.rank,
         ])?;
     if let Some(payload) = payload {
         change_payload(scope, found, payload)?;
     }
-    scope.wait(found.range, run_at, found.task.as_bytes())?;
+    scope.wait(range, run_at, found.task.as_bytes())?;
     Ok(Controlled::Done)
 }
 

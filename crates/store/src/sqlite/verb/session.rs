@@ -1,44 +1,108 @@
-//! Sessions open and end.
+//! Sessions open, beat and end.
 
-use duly_core::id::SessionId;
-use duly_core::ports::store::OpenSession;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::name::{QueueName, TenantName, TypeName};
+use duly_core::ports::store::{Beat, Ending, Home, OpenSession, OpenedSession};
 use rusqlite::params;
 
 use super::reclaim::{Reason, take_back};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
+use crate::sqlite::index::grants::Batch;
 
 impl Verb for OpenSession {
     type Answer = ();
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<()> {
-        scope.connection.execute(
-            "/* session.open */ INSERT INTO session (id, name, opened_at) VALUES (?, ?, ?)
-             ON CONFLICT (id) DO NOTHING",
-            params![self.id.as_bytes(), self.name, scope.now.millis()],
+        let remote = self.home == Home::Remote;
+        let kept = |json: String| remote.then_some(json);
+        let new = scope.connection.execute(
+            "/* session.open */ INSERT INTO session (id, name, opened_at, home, tenant, types, queues)
+             VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            params![
+                self.id.as_bytes(),
+                self.name,
+                scope.now.millis(),
+                remote,
+                self.tenant.as_ref().filter(|_| remote).map(TenantName::as_str),
+                kept(names(self.types.iter().map(TypeName::as_str))),
+                kept(names(self.queues.iter().map(QueueName::as_str))),
+            ],
         )?;
-        if scope.index.sessions.get(self.id).is_none() {
+        // One that has ended stays so: an echo of its opening must not bring it back.
+        if new > 0 {
             scope.index.sessions.open(self, &scope.index.lanes);
         }
         Ok(())
     }
 }
 
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    serde_json::to_string(&names.collect::<Vec<_>>()).expect("strings are JSON")
+}
+
+/// Beats are kept in memory: after a restart a session has its full time to beat again.
+impl Verb for Beat {
+    type Answer = bool;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        #[cfg(feature = "planted-bugs")]
+        crate::sqlite::planted::resurrect(scope, self.session)?;
+        let Some(session) = scope.index.sessions.get_mut(self.session) else { return Ok(false) };
+        session.beat += 1;
+        session.unstarted = self.unstarted.iter().copied().collect();
+        for sequence in &self.received {
+            let batch = Batch { session: self.session, sequence: *sequence };
+            scope.index.grants.receive(batch);
+        }
+        Ok(true)
+    }
+}
+
+/// Lists the sessions of processes elsewhere.
+pub(in crate::sqlite) struct ListSessions;
+
+impl Verb for ListSessions {
+    type Answer = Vec<OpenedSession>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<OpenedSession>> {
+        Ok(scope.index.sessions.opened())
+    }
+}
+
 /// Ends a session and puts back what it holds.
-pub(in crate::sqlite) struct EndSession(pub(in crate::sqlite) SessionId);
+pub(in crate::sqlite) struct EndSession {
+    pub(in crate::sqlite) session: SessionId,
+    pub(in crate::sqlite) ending: Ending,
+}
 
 impl Verb for EndSession {
-    type Answer = ();
+    type Answer = Vec<TaskId>;
 
-    fn apply(&self, scope: &mut Scope<'_>) -> Result<()> {
-        for (session, lease) in scope.index.grants.leases(Some(self.0)) {
-            take_back(scope, session, lease, Reason::Release)?;
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<TaskId>> {
+        let session = scope.index.sessions.get(self.session);
+        let beat = session.map(|session| session.beat);
+        if matches!(self.ending, Ending::Died { beat: last } if beat.is_some_and(|it| it != last)) {
+            return Ok(Vec::new());
+        }
+        let unstarted = session.map(|session| session.unstarted.clone()).unwrap_or_default();
+        if session.is_some_and(|session| session.waits_for.is_some()) {
+            // Others have passed by the suspect that it waited for.
+            scope.hint_at(scope.now);
+        }
+        let held = scope.index.grants.leases(|session| session == self.session);
+        #[cfg(feature = "planted-bugs")]
+        let held = [held, crate::sqlite::planted::inherited(scope, self.session)?].concat();
+        for (session, lease) in &held {
+            let spared = self.ending == Ending::Closed || unstarted.contains(&lease.task);
+            let reason = if spared { Reason::Release } else { Reason::Death };
+            take_back(scope, *session, *lease, reason)?;
         }
         scope.connection.execute(
             "/* session.end */ UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
-            params![scope.now.millis(), self.0.as_bytes()],
+            params![scope.now.millis(), self.session.as_bytes()],
         )?;
-        scope.index.sessions.end(self.0);
-        Ok(())
+        scope.index.sessions.end(self.session);
+        Ok(held.into_iter().map(|(_, lease)| lease.task).collect())
     }
 }

@@ -56,7 +56,7 @@ fn one(
         remember_key(scope, task, idempotency)?;
     }
     if granted {
-        return Ok(hand_off.grant(scope, task.id));
+        return Ok(hand_off.grant(scope, task));
     }
     let range = Range { lane, rank: task.priority.rank() };
     scope.wait(range, task.run_at.millis(), task.id.as_bytes())?;
@@ -67,6 +67,8 @@ fn one(
 struct HandOff {
     offer: Option<Claim>,
     granted: Vec<Granted>,
+    /// When the first of them is overdue.
+    deadline: i64,
 }
 
 /// The epoch of a task's first grant.
@@ -77,11 +79,12 @@ impl HandOff {
         let admits = |offer: &Claim| {
             let session = scope.index.sessions.get(offer.session);
             session.is_some_and(|session| session.admits(offer.sequence))
+                && !scope.index.sessions.is_isolating(offer.session, &scope.index.grants)
         };
         // An offer that is used up still tells which leases this very submit was granted before.
         let used_up = |offer: &Claim| Claim { max: 0, ..*offer };
         let offer = offer.map(|offer| if admits(offer) { *offer } else { used_up(offer) });
-        Self { offer, granted: Vec::new() }
+        Self { offer, granted: Vec::new(), deadline: i64::MAX }
     }
 
     /// Only a task that is due, in a lane where nothing else is: nobody is overtaken.
@@ -93,8 +96,10 @@ impl HandOff {
             && scope.index.heads.is_drained(lane, scope.now.millis())
     }
 
-    fn grant(&mut self, scope: &Scope<'_>, task: TaskId) -> Submitted {
-        self.granted.push(Granted { task, epoch: FIRST_EPOCH });
+    fn grant(&mut self, scope: &Scope<'_>, task: &NewTask) -> Submitted {
+        let lease = task.handed_off(FIRST_EPOCH, scope.now);
+        self.deadline = self.deadline.min(lease.deadline().millis());
+        self.granted.push(Granted { task: task.id, epoch: FIRST_EPOCH });
         Submitted::HandedOff { epoch: FIRST_EPOCH, granted_at: scope.now }
     }
 
@@ -102,8 +107,10 @@ impl HandOff {
         let (Some(offer), false) = (self.offer, self.granted.is_empty()) else { return Ok(()) };
         let session = scope.index.sessions.get_mut(offer.session).expect("checked when it took");
         session.note(offer.sequence, true);
+        session.alone = false;
         let batch = Batch { session: offer.session, sequence: offer.sequence };
-        scope.index.grants.add(scope.connection, batch, scope.now.millis(), self.granted)
+        let granted = (self.granted, self.deadline);
+        scope.index.grants.add(scope.connection, batch, scope.now.millis(), granted)
     }
 }
 
@@ -183,22 +190,29 @@ fn known_key(
         .connection
         .prepare_cached(
             "/* submit.known_key */ SELECT task, body FROM idempotency
-             WHERE key = ? AND created_at > ?",
+             WHERE key = ? AND created_at > ?
+               AND EXISTS (SELECT 1 FROM task WHERE task.id = idempotency.task)",
         )?
         .query_row(params![key_hash(task, idempotency), oldest], |row| {
             Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, [u8; 32]>(1)?))
         })
         .optional()?;
-    Ok(known.and_then(|(id, body)| {
-        if id == *task.id.as_bytes() {
-            // This very submit, repeated after its answer was lost: the insert will notice.
-            None
-        } else if body == idempotency.body {
-            Some(Submitted::Replayed { id: TaskId::from_bytes(id) })
-        } else {
-            Some(Submitted::KeyReused)
-        }
-    }))
+    let Some((id, body)) = known else { return Ok(None) };
+    if id == *task.id.as_bytes() || is_stored(scope, task)? {
+        // This very submit, repeated after its answer was lost: the insert will notice.
+        return Ok(None);
+    }
+    let same_body = body == idempotency.body;
+    let first = Submitted::Replayed { id: TaskId::from_bytes(id) };
+    Ok(Some(if same_body { first } else { Submitted::KeyReused }))
+}
+
+/// A task may outlive its key, which may then be another one's.
+fn is_stored(scope: &Scope<'_>, task: &NewTask) -> Result<bool> {
+    let mut statement = scope
+        .connection
+        .prepare_cached("/* submit.is_stored */ SELECT 1 FROM task WHERE id = ?")?;
+    Ok(statement.exists([task.id.as_bytes()])?)
 }
 
 fn remember_key(scope: &Scope<'_>, task: &NewTask, idempotency: &Idempotency) -> Result<()> {

@@ -1,14 +1,12 @@
 //! The items of a batch, as text.
 
-use std::fmt;
-
 use duly_core::limits::BATCH_ITEMS;
 use duly_core::submit::{FieldError, Spec};
 use serde::Deserializer;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::{ApiError, Code};
+use crate::fields::ArrayVisitor;
 use crate::task_fields;
 
 /// The items of a batch; at most [`BATCH_ITEMS`].
@@ -31,7 +29,8 @@ impl<'a> Items<'a> {
             return Err(ApiError::with_errors(Code::InvalidFields, detail, vec![error]));
         }
         let mut json = serde_json::Deserializer::from_slice(body);
-        let (items, count) = json.deserialize_seq(ItemsVisitor).map_err(malformed)?;
+        let visitor = ArrayVisitor { most: BATCH_ITEMS };
+        let (items, count) = json.deserialize_seq(visitor).map_err(malformed)?;
         json.end().map_err(malformed)?;
         bounded(count)?;
         Ok(Self::Values(items))
@@ -69,33 +68,4 @@ fn bounded(count: usize) -> Result<(), ApiError> {
     let detail =
         format!("the batch has {count} items and may have {BATCH_ITEMS}; send it in parts");
     Err(ApiError::new(Code::TooManyItems, detail))
-}
-
-/// Keeps the items within the limit and counts them all, so that the rest is still read as JSON.
-struct ItemsVisitor;
-
-impl<'de> Visitor<'de> for ItemsVisitor {
-    type Value = (Vec<&'de RawValue>, usize);
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of tasks")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while items.len() < BATCH_ITEMS {
-            match seq.next_element()? {
-                Some(item) => items.push(item),
-                None => {
-                    let count = items.len();
-                    return Ok((items, count));
-                }
-            }
-        }
-        let mut count = items.len();
-        while seq.next_element::<IgnoredAny>()?.is_some() {
-            count += 1;
-        }
-        Ok((items, count))
-    }
 }

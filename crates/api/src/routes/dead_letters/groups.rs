@@ -1,0 +1,45 @@
+//! `GET /dlq/groups`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use duly_client::wire::{ErrorGroupPage, ErrorGroupView, Problem};
+use duly_core::limits::DEAD_GROUPS;
+use duly_core::ports::store::GroupDead;
+
+use super::filter;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::query;
+
+/// Count dead letters by error
+///
+/// Dead letters of one queue and type whose errors differ only in numbers, ids and quoted names
+/// are one group. The largest group comes first.
+#[utoipa::path(
+    get, path = "/dlq/groups", operation_id = "list_error_groups", tag = "dead letters",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, example = 20,
+            description = "How many groups; 100 if absent"),
+        ("filter" = Option<String>, Query, example = "queue:mail since:24h",
+            description = "Terms that must all hold, as for `GET /dlq`"),
+    ),
+    responses(
+        (status = 200, description = "The groups", body = ErrorGroupPage),
+        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn list_error_groups(
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<ErrorGroupPage>, ApiError> {
+    let [limit, text] = query::read(&uri, ["limit", "filter"])?;
+    let limit = query::limit(limit, DEAD_GROUPS, DEAD_GROUPS)?;
+    let filter = filter(&app, text).await?;
+    let which = GroupDead { tenant: app.tenant_of(&headers).clone(), filter, limit };
+    let groups = app.engine.dead_groups(which).await?;
+    let items = groups.into_iter().map(ErrorGroupView::from).collect();
+    Ok(Json(ErrorGroupPage { items, next_cursor: None }))
+}

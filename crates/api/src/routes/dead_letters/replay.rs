@@ -1,0 +1,40 @@
+//! `POST /dlq/replay`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use duly_client::wire::{Problem, ReplayDeadAnswer, ReplayDeadRequest};
+
+use crate::app::App;
+use crate::body;
+use crate::error::ApiError;
+use crate::order_fields::{self, ReplayDead};
+
+/// Run dead letters again
+///
+/// Opens the next run of each, last failure first: the same ids, fresh retries. What fails while
+/// the order is carried out is left alone, and so is what a repeated order finds running. One
+/// request takes 100,000 at the most; `more` says whether some are left.
+#[utoipa::path(
+    post, path = "/dlq/replay", operation_id = "replay_dead_letters", tag = "dead letters",
+    request_body(content = Option<ReplayDeadRequest>, description = "All of them, at once, if \
+        left out"),
+    responses(
+        (status = 200, description = "How many will run again", body = ReplayDeadAnswer),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn replay_dead_letters(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Json<ReplayDeadAnswer>, ApiError> {
+    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let ReplayDead { filter, per_second } = ReplayDead::read(&body.bytes)?;
+    let filter = order_fields::filter(&filter, app.engine.now().await?)?;
+    let bulk = app.engine.replay_dead(app.tenant_of(&headers), filter, per_second).await?;
+    Ok(Json(ReplayDeadAnswer { replayed: bulk.count as u64, more: bulk.more }))
+}

@@ -1,0 +1,44 @@
+//! `POST /leases/extend`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use duly_client::wire::{ExtendAnswer, ExtendRequest, ExtendedView, Problem};
+use duly_core::limits::BODY_BYTES;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{body, lease_fields};
+
+/// Ask for more time
+///
+/// Moves the deadlines of leases to so many seconds from now.
+#[utoipa::path(
+    post, path = "/leases/extend", operation_id = "extend_leases", tag = "workers",
+    request_body(content = ExtendRequest, description = "At most 1,000 leases"),
+    responses(
+        (status = 200, description = "One answer per lease, in order", body = ExtendAnswer),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`; nothing was changed", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn extend_leases(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Json<ExtendAnswer>, ApiError> {
+    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let order = lease_fields::extensions(&body.bytes)?;
+    drop(body);
+    let leases: Vec<_> = order.leases.iter().map(|lease| (lease.task, lease.epoch)).collect();
+    let extended = app.engine.extend(app.tenant_of(&headers), order).await?;
+    let items = leases.into_iter().zip(extended);
+    let items = items.map(|((task, epoch), extended)| ExtendedView::new(task, epoch, extended));
+    Ok(Json(ExtendAnswer { items: items.collect() }))
+}

@@ -1,0 +1,50 @@
+//! `POST /leases/finish`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use duly_client::wire::{FinishAnswer, FinishRequest, FinishedView, Problem};
+use duly_core::limits::BATCH_BYTES;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{body, lease_fields};
+
+/// Commit outcomes
+///
+/// Each outcome is committed or refused by itself; after the answer what is `DONE` is durable,
+/// and sending it again answers the same. One outcome that cannot be read refuses the whole
+/// request, and nothing is committed.
+#[utoipa::path(
+    post, path = "/leases/finish", operation_id = "finish_leases", tag = "workers",
+    request_body(content = FinishRequest, description = "At most 1,000 outcomes and 32 MiB"),
+    responses(
+        (status = 200, description = "One answer per outcome, in order", body = FinishAnswer),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`SESSION_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`; nothing was committed", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn finish_leases(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Json<FinishAnswer>, ApiError> {
+    let (headers, body) = body::read_json(&app, request, BATCH_BYTES).await?;
+    let (session, batch) = lease_fields::finishes(&body.bytes, &app.random)?;
+    drop(body);
+    let leases: Vec<_> = batch.iter().map(|finish| (finish.task, finish.epoch)).collect();
+    let finished = app.engine.finish(app.tenant_of(&headers), session, batch).await?;
+    let view = |((task_id, epoch), finished): ((_, _), duly_core::lease::Finished)| FinishedView {
+        task_id,
+        epoch,
+        status: finished.into(),
+    };
+    let items = leases.into_iter().zip(finished).map(view).collect();
+    Ok(Json(FinishAnswer { items }))
+}

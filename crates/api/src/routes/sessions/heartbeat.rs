@@ -1,0 +1,46 @@
+//! `POST /sessions/{id}/heartbeat`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use duly_client::wire::{HeartbeatAnswer, HeartbeatRequest, Problem};
+
+use super::session_id;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::routes::PathId;
+use crate::{body, session_fields};
+
+/// Say that a worker lives
+///
+/// One beat stands for all leases of the session. The answer says which of them are gone.
+#[utoipa::path(
+    post, path = "/sessions/{id}/heartbeat", operation_id = "beat_session", tag = "workers",
+    params(("id" = String, Path, description = "The session's id",
+        example = "01920000-0000-7000-8000-00000000000a")),
+    request_body(content = HeartbeatRequest, description = "At most 10,000 of each; may be left \
+        out by a worker that holds nothing"),
+    responses(
+        (status = 200, description = "The news", body = HeartbeatAnswer),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn beat_session(
+    State(app): State<App>,
+    id: PathId,
+    request: Request,
+) -> Result<Json<HeartbeatAnswer>, ApiError> {
+    let session = session_id(id)?;
+    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let beat = session_fields::beat(&body.bytes, session)?;
+    let news = app.engine.heartbeat(app.tenant_of(&headers), beat).await?;
+    Ok(Json(HeartbeatAnswer::new(&news.taken_back, news.drain)))
+}

@@ -1,0 +1,33 @@
+//! `DELETE /sessions/{id}`
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use duly_client::wire::Problem;
+
+use super::session_id;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::routes::PathId;
+
+/// End a worker's session
+///
+/// What it still holds goes back to its queue, uncharged. Ending a session twice is the same as
+/// once.
+#[utoipa::path(
+    delete, path = "/sessions/{id}", operation_id = "end_session", tag = "workers",
+    params(("id" = String, Path, description = "The session's id",
+        example = "01920000-0000-7000-8000-00000000000a")),
+    responses(
+        (status = 204, description = "The session has ended"),
+        (status = 404, description = "`SESSION_NOT_FOUND`: this can be no session", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn end_session(
+    State(app): State<App>,
+    id: PathId,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    app.engine.leave(app.tenant_of(&headers), session_id(id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

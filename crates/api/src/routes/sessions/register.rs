@@ -1,0 +1,47 @@
+//! `POST /sessions`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use duly_client::wire::{Problem, RegisterRequest, Registration};
+use duly_core::limits::BODY_BYTES;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{body, session_fields};
+
+/// Open a worker's session
+///
+/// A session is one run of one worker process: it claims leases under its id, beats every
+/// `heartbeatSeconds`, and is taken for dead after `ttlSeconds` of silence.
+#[utoipa::path(
+    post, path = "/sessions", operation_id = "register_worker", tag = "workers",
+    request_body(content = RegisterRequest),
+    responses(
+        (status = 201, description = "The session is open", body = Registration),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 429, description = "`TOO_MANY_SESSIONS`; see `Retry-After`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn register_worker(
+    State(app): State<App>,
+    request: Request,
+) -> Result<(StatusCode, Json<Registration>), ApiError> {
+    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let worker = session_fields::worker(&body.bytes, app.tenant_of(&headers))?;
+    let registered = app.engine.register(worker).await?;
+    let registration = Registration {
+        session_id: registered.session,
+        ttl_seconds: registered.ttl.as_secs_f64(),
+        heartbeat_seconds: registered.heartbeat.as_secs_f64(),
+    };
+    Ok((StatusCode::CREATED, Json(registration)))
+}

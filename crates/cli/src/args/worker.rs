@@ -1,0 +1,49 @@
+//! `duly worker …`.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use duly_core::name::{QueueName, TypeName};
+use ipnet::IpNet;
+
+use super::{concurrency, duration};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkerCommand {
+    /// Run tasks of a server elsewhere with the built-in handlers
+    Run(WorkerRunArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerRunArgs {
+    /// The server's address
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080",
+        env = "DULY_SERVER",
+        hide_env_values = true
+    )]
+    pub(crate) server: String,
+    /// The token to send
+    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    /// What to call this worker; host and process id if absent
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Handlers that run at once
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency)]
+    pub(crate) concurrency: usize,
+    /// Serve only this queue; may be given several times
+    #[arg(long = "queue", value_name = "QUEUE", value_parser = QueueName::new)]
+    pub(crate) queues: Vec<QueueName>,
+    /// Serve only this type; may be given several times
+    #[arg(long = "type", value_name = "TYPE", value_parser = TypeName::new)]
+    pub(crate) types: Vec<TypeName>,
+    /// How long handlers may go on after the first signal
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) grace: Duration,
+    /// Let the http handler dial this network, such as 10.1.0.0/16; may be given several times
+    #[arg(long = "allow-net", value_name = "CIDR")]
+    pub(crate) allow_nets: Vec<IpNet>,
+}

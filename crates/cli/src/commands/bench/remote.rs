@@ -1,0 +1,63 @@
+//! A worker elsewhere: the same backlog drained in process and by a worker that gets its leases
+//! over HTTP from a server in a process of its own, in turns.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use duly_client::wire::RegisterRequest;
+use duly_client::{Client, RemoteSource};
+use duly_engine::random::OsRandom;
+use duly_store::sqlite::limit::PAYLOAD;
+
+use super::figures::{Figure, Target};
+use super::http::post;
+use super::rest::{BATCH_CONNECTIONS, Server};
+use super::world::{Counter, NO_OP, run, worker};
+use super::{BATCH, ROUNDS, Scratch, engine};
+use crate::output;
+
+pub(super) async fn measure(
+    scratch: &Scratch,
+    tasks: usize,
+    figures: &mut Vec<Figure>,
+) -> anyhow::Result<()> {
+    let tasks = tasks / BATCH * BATCH;
+    let (mut here, mut elsewhere) = (Duration::MAX, Duration::MAX);
+    for round in 1..=ROUNDS {
+        output::say(&format!("worker elsewhere: {tasks} tasks drained, {round} of {ROUNDS}"));
+        here = here.min(engine::backlog(&scratch.folder("here"), tasks).await?.1);
+        elsewhere = elsewhere.min(backlog(&scratch.folder("elsewhere"), tasks).await?);
+    }
+    let figure = Figure::rate("worker elsewhere: drain over HTTP", tasks, elsewhere);
+    figures.push(figure.beside(tasks, here).must(Target::Ratio(0.5)));
+    Ok(())
+}
+
+/// Stores a backlog over HTTP while nobody works, then drains it.
+async fn backlog(folder: &Path, tasks: usize) -> anyhow::Result<Duration> {
+    let mut server = Server::start(folder, &["--concurrency", "0"]).await?;
+    let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
+    let body = format!("[{}]", vec![item; BATCH].join(","));
+    server.load(BATCH_CONNECTIONS, tasks / BATCH, post("/tasks/batch", &body)).await?;
+    let counter = Counter::new(tasks);
+    let (registry, config) = worker(counter.clone());
+    let request = RegisterRequest {
+        name: Some("bench".to_owned()),
+        types: registry.types().into_iter().map(String::from).collect(),
+        queues: Vec::new(),
+        capacity: None,
+    };
+    let client = Client::new(&server.url(), None)?;
+    let start = Instant::now();
+    let source = RemoteSource::connect(client, request, Arc::new(OsRandom::new())).await?;
+    let working = run(registry, config, Arc::clone(&source) as _);
+    counter.done().await;
+    let report = working.stop().await?;
+    let drain = start.elapsed();
+    assert_eq!(report.done, tasks as u64, "every outcome is committed: {report:?}");
+    source.close().await;
+    server.stop().await?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(drain)
+}

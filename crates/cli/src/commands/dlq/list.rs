@@ -1,0 +1,83 @@
+//! `duly dlq list|groups`.
+
+use duly_client::wire::{DeadLetter, ErrorGroupView};
+
+use crate::args::{DlqGroupsArgs, DlqListArgs, Output};
+use crate::commands::connect;
+use crate::exit::Ending;
+use crate::output;
+
+pub(super) async fn list(args: &DlqListArgs) -> anyhow::Result<Ending> {
+    let client = connect(&args.client)?;
+    let filter = args.filter.text();
+    let page = client.list_dead_letters(&filter, Some(args.limit), args.cursor.as_deref()).await?;
+    match args.client.output {
+        Output::Json => output::json(&page)?,
+        Output::Table if page.items.is_empty() => output::say("no dead letters"),
+        Output::Table => output::data(&letters(&page.items))?,
+        Output::Id => {
+            for letter in &page.items {
+                output::data(&letter.task.task_id.to_string())?;
+            }
+        }
+    }
+    if let (Some(cursor), true) = (&page.next_cursor, args.client.output != Output::Json) {
+        let filter = if filter.is_empty() { filter } else { format!(" --filter '{filter}'") };
+        output::say(&format!("more: duly dlq list{filter} --cursor {cursor}"));
+    }
+    Ok(Ending::Ok)
+}
+
+pub(super) async fn groups(args: &DlqGroupsArgs) -> anyhow::Result<Ending> {
+    let client = connect(&args.client)?;
+    let page = client.list_error_groups(&args.filter.text(), Some(args.limit)).await?;
+    match args.client.output {
+        Output::Json => output::json(&page)?,
+        Output::Table if page.items.is_empty() => output::say("no dead letters"),
+        Output::Table => output::data(&table_of(&page.items))?,
+        Output::Id => {
+            for group in &page.items {
+                output::data(&group.group)?;
+            }
+        }
+    }
+    if let (Some(first), Output::Table) = (page.items.first(), args.client.output) {
+        output::say(&format!("next: duly dlq replay group:{}", first.group));
+    }
+    Ok(Ending::Ok)
+}
+
+fn letters(letters: &[DeadLetter]) -> String {
+    let mut table =
+        output::table(&["id", "type", "queue", "attempt", "failed at", "group", "error"]);
+    for DeadLetter { task, error_group } in letters {
+        let error = task.error.as_ref().map_or("", |error| error.message.as_str());
+        table.add_row([
+            task.task_id.to_string(),
+            task.r#type.clone(),
+            task.queue.clone(),
+            format!("{}/{}", task.attempt, task.retries + 1),
+            output::instant(task.finished_at),
+            error_group.clone().unwrap_or_default(),
+            output::first_line(error),
+        ]);
+    }
+    output::trimmed(&table)
+}
+
+fn table_of(groups: &[ErrorGroupView]) -> String {
+    let mut table =
+        output::table(&["group", "count", "type", "queue", "last failed at", "code", "error"]);
+    for group in groups {
+        table.add_row([
+            group.group.clone(),
+            group.count.to_string(),
+            group.r#type.clone(),
+            group.queue.clone(),
+            group.last_failed_at.to_string(),
+            group.code.clone(),
+            output::first_line(&group.pattern),
+        ]);
+    }
+    output::trimmed(&table)
+}

@@ -1,0 +1,79 @@
+//! How long to wait before a call is repeated, and what to say meanwhile.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use duly_core::ports::random::Random;
+
+use crate::error::Error;
+
+const FIRST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The waits of one call that is repeated until it is answered.
+pub(super) struct Patience {
+    /// What is tried, for people.
+    to: &'static str,
+    next: Duration,
+}
+
+impl Patience {
+    pub(super) fn new(to: &'static str) -> Self {
+        Self { to, next: FIRST }
+    }
+
+    /// How long to wait after this error. Doubled each time, and half of it drawn, so that the
+    /// workers of a server that comes back do not all come at once.
+    pub(super) fn after(&mut self, error: &Error, random: &dyn Random) -> Duration {
+        let cause = error.source().map(tracing::field::display);
+        if self.next == FIRST {
+            tracing::warn!(%error, cause, "cannot {}; trying again until it works", self.to);
+        } else {
+            tracing::debug!(%error, cause, "still cannot {}", self.to);
+        }
+        let half = self.next / 2;
+        self.next = (self.next * 2).min(LONGEST);
+        half + half.mul_f64(fraction(random.next()))
+    }
+
+    /// It worked: the next error is a new one.
+    pub(super) fn rest(&mut self) {
+        if self.next != FIRST {
+            tracing::info!("can {} again", self.to);
+            self.next = FIRST;
+        }
+    }
+}
+
+/// A number from 0 up to 1.
+fn fraction(random: u64) -> f64 {
+    f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Always(u64);
+
+    impl Random for Always {
+        fn fill(&self, numbers: &mut [u64]) {
+            numbers.fill(self.0);
+        }
+    }
+
+    #[test]
+    fn waits_double_up_to_two_seconds_and_start_over() {
+        let error = Error::BadToken;
+        for (random, waits) in [(0, [25, 50, 100]), (u64::MAX, [50, 100, 200])] {
+            let mut patience = Patience::new("test");
+            let mut next = || patience.after(&error, &Always(random));
+            assert_eq!([(); 3].map(|()| next()), waits.map(Duration::from_millis));
+            let last = [(); 10].map(|()| next())[9];
+            assert_eq!(last, if random == 0 { LONGEST / 2 } else { LONGEST });
+            patience.rest();
+            let first = patience.after(&error, &Always(random));
+            assert_eq!(first, Duration::from_millis(waits[0]));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The dead-letter queue: failed tasks that wait for a person.
+
+use async_trait::async_trait;
+
+use super::{Controlled, Result};
+use crate::error_group::ErrorGroup;
+use crate::id::TaskId;
+use crate::name::{QueueName, TenantName, TypeName};
+use crate::task::{Failure, Task};
+use crate::time::Timestamp;
+
+/// Which dead letters; all of them when empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadFilter {
+    /// Of this queue.
+    pub queue: Option<QueueName>,
+    /// Of this type.
+    pub task_type: Option<TypeName>,
+    /// With an error of this group.
+    pub group: Option<ErrorGroup>,
+    /// Failed at this instant or later.
+    pub since: Option<Timestamp>,
+    /// Failed before this instant.
+    pub until: Option<Timestamp>,
+}
+
+/// A place in the list of dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeadPlace {
+    /// When the task failed.
+    pub failed_at: Timestamp,
+    /// Which of those that failed then.
+    pub task: TaskId,
+}
+
+/// Which page of a tenant's dead letters.
+#[derive(Clone, Debug)]
+pub struct ListDead {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which.
+    pub filter: DeadFilter,
+    /// Only those below this place.
+    pub before: Option<DeadPlace>,
+    /// How many.
+    pub limit: u32,
+}
+
+/// A page of dead letters.
+#[derive(Clone, Debug)]
+pub struct DeadList {
+    /// The tasks, last failure first.
+    pub tasks: Vec<Task>,
+    /// Where the next page starts, if there is one.
+    pub next_before: Option<DeadPlace>,
+}
+
+/// Which dead letters to count.
+#[derive(Clone, Debug)]
+pub struct GroupDead {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which.
+    pub filter: DeadFilter,
+    /// How many groups at the most.
+    pub limit: u32,
+}
+
+/// Dead letters of one queue and type that failed alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeadGroup {
+    /// What they have in common.
+    pub group: ErrorGroup,
+    /// Their queue.
+    pub queue: QueueName,
+    /// Their type.
+    pub task_type: TypeName,
+    /// How many there are.
+    pub count: u64,
+    /// When the first of them failed.
+    pub first_failed_at: Timestamp,
+    /// When the last of them failed.
+    pub last_failed_at: Timestamp,
+    /// The one that failed last.
+    pub sample: TaskId,
+    /// Its error.
+    pub error: Failure,
+}
+
+/// Failed tasks to delete.
+#[derive(Clone, Debug)]
+pub struct PurgeTasks {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which; at most [`crate::limits::STORE_BATCH`].
+    pub tasks: Vec<TaskId>,
+}
+
+/// The dead-letter queue. A task enters it as it turns FAILED and leaves it by replay or purge.
+#[async_trait]
+pub trait DeadLetters {
+    /// One page of dead letters; about [`crate::limits::PAGE_BYTES`] at the most, but at least
+    /// one task.
+    async fn dead_letters(&self, page: ListDead) -> Result<DeadList>;
+
+    /// Dead letters by queue, type and error, the largest group first.
+    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>>;
+
+    /// Deletes failed tasks with everything about them. One that is not there is done, also when
+    /// it is another tenant's; one in another state is a conflict.
+    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>>;
+}

@@ -1,0 +1,109 @@
+//! Worker sessions: who may claim, how it stays alive, and what its end means.
+
+use async_trait::async_trait;
+
+use super::Result;
+use crate::id::{SessionId, TaskId};
+use crate::name::{QueueName, TenantName, TypeName};
+use crate::time::Timestamp;
+
+/// Where the process of a session runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In the process that has the store open: the two die together.
+    Local,
+    /// Elsewhere: it lives until somebody sees that its beats have stopped, and outlives a
+    /// restart of the server.
+    Remote,
+}
+
+/// A worker process that wants leases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSession {
+    /// Minted by the caller.
+    pub id: SessionId,
+    /// What the process calls itself.
+    pub name: String,
+    /// Whose tasks it may run; everybody's when empty.
+    pub tenant: Option<TenantName>,
+    /// The types it has handlers for.
+    pub types: Vec<TypeName>,
+    /// The queues it serves; all of them when empty.
+    pub queues: Vec<QueueName>,
+    /// Where it runs.
+    pub home: Home,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug)]
+pub struct Beat {
+    /// Whose.
+    pub session: SessionId,
+    /// Sequences of claims whose leases it has received and still holds.
+    pub received: Vec<u64>,
+    /// Tasks that it holds and has not started. What an earlier beat said is forgotten.
+    pub unstarted: Vec<TaskId>,
+}
+
+/// An open session of a process elsewhere.
+#[derive(Clone, Debug)]
+pub struct OpenedSession {
+    /// As it was opened.
+    pub opened: OpenSession,
+    /// Changes with every beat and at a restart of the store, never back to what it was.
+    pub beat: u64,
+}
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It said so, and holds nothing that it runs: its leases go back uncharged.
+    Closed,
+    /// Its beats have stopped at this one. Should it have beaten since, it goes on. Each of its
+    /// leases counts a loss, unless it was reported as not started.
+    Died {
+        /// The last one seen.
+        beat: u64,
+    },
+}
+
+/// Overdue leases to take back.
+#[derive(Clone, Copy, Debug)]
+pub struct Reap {
+    /// Leases of remote sessions that were granted before this instant and never acknowledged
+    /// are released.
+    pub unacknowledged_before: Timestamp,
+    /// One random number, from which the waits of timed-out tasks are drawn.
+    pub entropy: u64,
+}
+
+/// What was taken back.
+#[derive(Clone, Debug, Default)]
+pub struct Reaped {
+    /// The leases, and whose they were. A hint: a repeated call does not name them again.
+    pub taken_back: Vec<(SessionId, crate::ports::work_source::TakenBack)>,
+    /// When the next lease is overdue, as far as is known.
+    pub next_deadline: Option<Timestamp>,
+}
+
+/// Worker sessions.
+#[async_trait]
+pub trait Sessions {
+    /// Makes a session known; only then can it claim. Opening it again changes nothing, also after
+    /// it has ended.
+    async fn open_session(&self, session: OpenSession) -> Result<()>;
+
+    /// Takes a sign of life. Answers whether the session is open.
+    async fn beat(&self, beat: Beat) -> Result<bool>;
+
+    /// The open sessions of processes elsewhere.
+    async fn sessions(&self) -> Result<Vec<OpenedSession>>;
+
+    /// Ends a session and puts back what it holds. Ending it twice is the same as once. Answers
+    /// which tasks were put back or ended; a hint, as for [`Reaped`].
+    async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>>;
+
+    /// Takes back the leases of live sessions that are past their deadline, which is a failed
+    /// attempt, and those that nobody acknowledged, which is a release.
+    async fn reap(&self, reap: Reap) -> Result<Reaped>;
+}

@@ -1,0 +1,134 @@
+//! Look at dead letters, run them again, or delete them.
+
+use std::time::Duration;
+
+use duly_core::id::TaskId;
+use duly_core::limits::{DEAD_LETTERS, STORE_BATCH};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{
+    self, Controlled, DeadFilter, DeadGroup, DeadList, GroupDead, ListDead, PurgeTasks, Replay,
+    ReplayTasks,
+};
+use duly_core::task::{Attempt, Task};
+use duly_core::time::Timestamp;
+
+use crate::engine::Engine;
+
+/// What became of an order for many dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bulk {
+    /// For how many it was carried out.
+    pub count: usize,
+    /// Whether some are left, since one request may not take all.
+    pub more: bool,
+}
+
+impl Engine {
+    /// The failed and lost attempts of a task, oldest first.
+    pub async fn attempts(
+        &self,
+        tenant: &TenantName,
+        id: TaskId,
+    ) -> store::Result<Option<Vec<Attempt>>> {
+        self.store().attempts(tenant, id).await
+    }
+
+    /// One page of dead letters, last failure first.
+    pub async fn dead_letters(&self, page: ListDead) -> store::Result<DeadList> {
+        self.store().dead_letters(page).await
+    }
+
+    /// Dead letters by queue, type and error.
+    pub async fn dead_groups(&self, which: GroupDead) -> store::Result<Vec<DeadGroup>> {
+        self.store().dead_groups(which).await
+    }
+
+    /// The store's clock, for filters that say how long ago.
+    pub async fn now(&self) -> store::Result<Timestamp> {
+        self.store().now().await
+    }
+
+    /// Runs dead letters again, last failure first, so many per second if it says; at once
+    /// otherwise.
+    pub async fn replay_dead(
+        &self,
+        tenant: &TenantName,
+        filter: DeadFilter,
+        per_second: Option<f64>,
+    ) -> store::Result<Bulk> {
+        let spacing = per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
+        let mut pages = Pages::new(self, tenant, filter).await?;
+        let (start, mut sent) = (pages.start, 0_u32);
+        while let Some(tasks) = pages.next().await? {
+            let replay = |(task, number): (&Task, u32)| Replay {
+                task: task.id,
+                run: task.run,
+                run_at: spacing.map(|spacing| start.plus(spacing.saturating_mul(number))),
+            };
+            let tasks: Vec<_> = tasks.iter().zip(sent..).map(replay).collect();
+            sent += u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+            let order = ReplayTasks { tenant: tenant.clone(), tasks, payload: None };
+            pages.count(&self.store().replay(order).await?);
+        }
+        Ok(pages.bulk())
+    }
+
+    /// Deletes dead letters.
+    pub async fn purge_dead(&self, tenant: &TenantName, filter: DeadFilter) -> store::Result<Bulk> {
+        let mut pages = Pages::new(self, tenant, filter).await?;
+        while let Some(tasks) = pages.next().await? {
+            let tasks = tasks.iter().map(|task| task.id).collect();
+            let order = PurgeTasks { tenant: tenant.clone(), tasks };
+            pages.count(&self.store().purge(order).await?);
+        }
+        Ok(pages.bulk())
+    }
+}
+
+/// Dead letters page by page. What fails after the start is left alone: a task that is replayed
+/// and fails again must not be replayed for ever.
+struct Pages<'a> {
+    engine: &'a Engine,
+    start: Timestamp,
+    page: ListDead,
+    is_last: bool,
+    seen: usize,
+    done: usize,
+}
+
+impl<'a> Pages<'a> {
+    async fn new(
+        engine: &'a Engine,
+        tenant: &TenantName,
+        mut filter: DeadFilter,
+    ) -> store::Result<Self> {
+        let start = engine.store().now().await?;
+        let end = start.plus(Duration::from_millis(1));
+        filter.until = Some(filter.until.map_or(end, |until| until.min(end)));
+        let limit = u32::try_from(STORE_BATCH).expect("a batch is small");
+        let page = ListDead { tenant: tenant.clone(), filter, before: None, limit };
+        Ok(Self { engine, start, page, is_last: false, seen: 0, done: 0 })
+    }
+
+    /// The next page, as long as there is one and the order may take more.
+    async fn next(&mut self) -> store::Result<Option<Vec<Task>>> {
+        while !self.is_last && self.seen < DEAD_LETTERS {
+            let found = self.engine.store().dead_letters(self.page.clone()).await?;
+            self.page.before = found.next_before;
+            self.is_last = found.next_before.is_none();
+            self.seen += found.tasks.len();
+            if !found.tasks.is_empty() {
+                return Ok(Some(found.tasks));
+            }
+        }
+        Ok(None)
+    }
+
+    fn count(&mut self, answers: &[Controlled]) {
+        self.done += answers.iter().filter(|answer| **answer == Controlled::Done).count();
+    }
+
+    fn bulk(&self) -> Bulk {
+        Bulk { count: self.done, more: !self.is_last }
+    }
+}

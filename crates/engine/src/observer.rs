@@ -1,0 +1,113 @@
+//! The loop that watches sessions of processes elsewhere, and deadlines.
+//!
+//! A session is dead when its beat has not changed for the whole TTL, measured by this process's
+//! monotonic clock over an unbroken series of reads: after a pause of this process, or of the
+//! store, everybody gets the full time again. Deadlines are judged by the store's clock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::id::SessionId;
+use duly_core::ports::random::Random;
+use duly_core::ports::store::{self, Ending, OpenedSession, Reap, Store};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::deadlines::Deadlines;
+use crate::outcomes::Outcomes;
+use crate::remotes::Remotes;
+
+/// How often the loop looks while nothing asks for it: another node may have granted leases.
+const SAFETY_POLL: Duration = Duration::from_secs(60);
+/// How long it waits for a store that does not answer.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+pub(crate) struct Observer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) ttl: Duration,
+    pub(crate) remotes: Arc<Remotes>,
+    pub(crate) outcomes: Arc<Outcomes>,
+    pub(crate) deadlines: Arc<Deadlines>,
+    /// The last beat of each session, and since when it is the last.
+    pub(crate) seen: HashMap<SessionId, (u64, Instant)>,
+    /// When the sessions were last read.
+    pub(crate) last_read: Option<Instant>,
+}
+
+impl Observer {
+    /// Watches until shut down.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        loop {
+            let pause = match self.run_once().await {
+                Ok(()) => self.pause().await,
+                Err(error) => {
+                    tracing::debug!(%error, "the store is away; sessions are not judged meanwhile");
+                    self.last_read = None;
+                    BACK_OFF
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+                () = self.deadlines.changed() => {}
+            }
+        }
+    }
+
+    /// One look at all sessions and deadlines.
+    async fn run_once(&mut self) -> store::Result<()> {
+        let sessions = self.store.sessions().await?;
+        for (session, beat) in self.judge(&sessions, Instant::now()) {
+            tracing::warn!(session.id = %session, "a worker is silent; its leases are taken back");
+            let tasks = self.store.end_session(session, Ending::Died { beat }).await?;
+            self.remotes.detach(session);
+            self.outcomes.announce(tasks);
+        }
+        let now = self.store.now().await?;
+        let unacknowledged_before = now.minus(self.ttl);
+        let reap = Reap { unacknowledged_before, entropy: self.random.next() };
+        self.deadlines.forget();
+        let reaped = self.store.reap(reap).await?;
+        for (session, lease) in reaped.taken_back {
+            self.remotes.take_back(session, lease);
+            self.outcomes.announce([lease.task]);
+        }
+        if let Some(next) = reaped.next_deadline {
+            self.deadlines.learn(next);
+        }
+        Ok(())
+    }
+
+    /// The sessions that are dead, with their last beat.
+    fn judge(&mut self, sessions: &[OpenedSession], now: Instant) -> Vec<(SessionId, u64)> {
+        let broken = self.last_read.is_none_or(|last| now - last > self.ttl / 2);
+        if broken {
+            self.seen.clear();
+        }
+        self.last_read = Some(now);
+        let mut seen = HashMap::with_capacity(sessions.len());
+        let mut dead = Vec::new();
+        for OpenedSession { opened, beat } in sessions {
+            let known = self.seen.get(&opened.id).filter(|(last, _)| last == beat);
+            let since = known.map_or(now, |(_, since)| *since);
+            if now - since >= self.ttl {
+                dead.push((opened.id, *beat));
+            }
+            seen.insert(opened.id, (*beat, since));
+        }
+        self.seen = seen;
+        dead
+    }
+
+    /// How long until the next look.
+    async fn pause(&self) -> Duration {
+        let overdue_in = match (self.deadlines.next(), self.store.now().await) {
+            (Some(next), Ok(now)) => next.since(now).max(Duration::from_millis(1)),
+            _ => SAFETY_POLL,
+        };
+        let most = if self.seen.is_empty() { SAFETY_POLL } else { self.ttl / 4 };
+        overdue_in.min(most)
+    }
+}

@@ -1,0 +1,105 @@
+//! Sessions of workers elsewhere that claim through this node, and those of its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use duly_core::id::SessionId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{OpenSession, Store};
+use duly_core::ports::work_source::TakenBack;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::deadlines::Deadlines;
+use crate::desk::{Desk, Desks};
+use crate::dispatcher::Dispatcher;
+use crate::outcomes::Outcomes;
+use crate::served::Served;
+use crate::source::FinishCall;
+
+/// What a dispatcher needs.
+pub(crate) struct Remotes {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) desks: Desks,
+    pub(crate) outcomes: Arc<Outcomes>,
+    pub(crate) deadlines: Arc<Deadlines>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) loops: TaskTracker,
+    pub(crate) attached: Mutex<HashMap<SessionId, Arc<Attached>>>,
+}
+
+/// A session that claims through this node.
+pub(crate) struct Attached {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) finishes: mpsc::UnboundedSender<FinishCall>,
+    stop: CancellationToken,
+    dispatcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Attached {
+    /// Stops its dispatcher, which commits what is left.
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancel();
+        let dispatcher = self.dispatcher.lock().take();
+        if let Some(dispatcher) = dispatcher {
+            dispatcher.await.ok();
+        }
+    }
+}
+
+impl Remotes {
+    /// Starts a desk and a dispatcher for a session, unless it has them.
+    pub(crate) fn attach(&self, session: &OpenSession) -> Arc<Attached> {
+        let mut attached = self.attached.lock();
+        let known = attached.entry(session.id);
+        Arc::clone(known.or_insert_with(|| Arc::new(self.start(session))))
+    }
+
+    /// A session that claims through this node already, if it is this tenant's.
+    pub(crate) fn find(&self, tenant: &TenantName, id: SessionId) -> Option<Arc<Attached>> {
+        let attached = self.attached.lock();
+        attached.get(&id).filter(|it| it.desk.session().tenant.as_ref() == Some(tenant)).cloned()
+    }
+
+    /// Forgets a session. Its claim is answered with nothing.
+    pub(crate) fn detach(&self, id: SessionId) -> Option<Arc<Attached>> {
+        let attached = self.attached.lock().remove(&id)?;
+        attached.stop.cancel();
+        attached.desk.close();
+        self.desks.write().retain(|desk| desk.session().id != id);
+        self.served.remove(id);
+        Some(attached)
+    }
+
+    /// Tells a worker that a lease is gone.
+    pub(crate) fn take_back(&self, session: SessionId, lease: TakenBack) {
+        let desks = self.desks.read();
+        if let Some(desk) = desks.iter().find(|desk| desk.session().id == session) {
+            desk.take_back(lease);
+        }
+    }
+
+    /// The dispatcher of a session, and the two ways to it.
+    pub(crate) fn start(&self, session: &OpenSession) -> Attached {
+        let desk = Arc::new(Desk::new(session.clone()));
+        let (finishes, inbox) = mpsc::unbounded_channel();
+        let dispatcher = Dispatcher {
+            store: Arc::clone(&self.store),
+            session: session.id,
+            desk: Arc::clone(&desk),
+            inbox,
+            outcomes: Arc::clone(&self.outcomes),
+            deadlines: Arc::clone(&self.deadlines),
+        };
+        let stop = self.stop.child_token();
+        let dispatcher = self.loops.spawn(dispatcher.run(stop.clone()));
+        self.served.add(session.id, session.types.clone());
+        self.desks.write().push(Arc::clone(&desk));
+        let dispatcher = Mutex::new(Some(dispatcher));
+        Attached { desk, finishes, stop, dispatcher }
+    }
+}

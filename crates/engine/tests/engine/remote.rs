@@ -1,0 +1,249 @@
+//! Workers elsewhere, through the engine's own interface.
+
+#![expect(clippy::unwrap_used, reason = "a worker that cannot be made fails its test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::id::SessionId;
+use duly_core::lease::{Finished, Lease};
+use duly_core::name::{TenantName, TypeName};
+use duly_core::ports::store::{Beat, Claim, Extend, ExtendLeases, Extended};
+use duly_core::ports::work_source::{TakenBack, Why};
+use duly_core::state::Status;
+use duly_core::submit::Draft;
+use duly_engine::Engine;
+use duly_engine::command::worker::{Error, News, RemoteWorker};
+use duly_engine::random::OsRandom;
+
+use super::world::{TTL, World, draft, finish, pass, success};
+
+const POLL: Duration = Duration::from_secs(3);
+
+fn own() -> TenantName {
+    TenantName::default_tenant()
+}
+
+/// A worker elsewhere that serves the type `far`.
+struct Remote<'a> {
+    engine: &'a Engine,
+    session: SessionId,
+}
+
+impl<'a> Remote<'a> {
+    async fn register(engine: &'a Engine) -> Self {
+        let types = vec![TypeName::new("far").unwrap()];
+        let worker =
+            RemoteWorker { name: "elsewhere".to_owned(), tenant: own(), types, queues: vec![] };
+        let registered = engine.register(worker).await.unwrap();
+        assert_eq!((registered.ttl, registered.heartbeat), (TTL, TTL / 3));
+        Self { engine, session: registered.session }
+    }
+
+    async fn claim(&self, sequence: u64) -> Vec<Lease> {
+        self.try_claim(sequence).await.unwrap()
+    }
+
+    async fn try_claim(&self, sequence: u64) -> Result<Vec<Lease>, Error> {
+        let claim = Claim { session: self.session, sequence, max: 10 };
+        self.engine.claim(&own(), claim, POLL).await
+    }
+
+    async fn beat(&self, received: &[u64]) -> Result<News, Error> {
+        let (session, received) = (self.session, received.to_vec());
+        self.engine.heartbeat(&own(), Beat { session, received, unstarted: vec![] }).await
+    }
+
+    async fn finish(&self, lease: &Lease) -> Finished {
+        let batch = vec![finish(lease, success())];
+        self.engine.finish(&own(), self.session, batch).await.unwrap()[0]
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_reaches_a_worker_elsewhere_as_it_is_submitted() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    assert_eq!(leases[0].task, accepted.task.id);
+    assert_eq!(remote.finish(&leases[0]).await, Finished::Done);
+    assert_eq!(world.wait(accepted.task.id, POLL).await.status, Status::Success);
+    assert_eq!(remote.finish(&leases[0]).await, Finished::Done, "twice is the same as once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_ends_empty_and_the_same_number_is_asked_again() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    assert!(remote.claim(1).await.is_empty());
+    let later = Draft { delay_seconds: Some(2.0), ..draft("far") };
+    let task = world.submit(later).await.task;
+    let before = world.now().await;
+    assert_eq!(remote.claim(1).await[0].task, task.id);
+    assert_eq!(world.now().await.since(before), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_that_did_not_arrive_come_with_the_same_number() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let mut lost = Box::pin(remote.try_claim(1));
+    assert!(futures_util::poll!(&mut lost).is_pending());
+    let task = world.submit(draft("far")).await.task;
+    assert_eq!(world.get(task.id).await.status, Status::Running);
+    drop(lost);
+    let again = remote.claim(1).await;
+    assert_eq!((again[0].task, again[0].epoch), (task.id, 1));
+    assert_eq!(remote.claim(1).await, again, "as often as need be");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_claim_answers_the_older_one_with_nothing() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (older, newer, _) =
+        tokio::join!(remote.claim(1), remote.claim(2), world.submit(draft("far")));
+    assert_eq!((older.len(), newer.len()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_worker_loses_its_leases_and_is_refused() {
+    let world = World::new().await;
+    let silent = Remote::register(&world.engine).await;
+    let (leases, accepted) = tokio::join!(silent.claim(1), world.submit(draft("far")));
+    let start = world.now().await;
+    let next = Remote::register(&world.engine).await;
+    let mut successor = Vec::new();
+    while successor.is_empty() {
+        next.beat(&[]).await.unwrap();
+        successor = next.claim(1).await;
+    }
+    let took = successor[0].granted_at.since(start);
+    assert!((TTL..TTL + TTL / 2).contains(&took), "noticed after {took:?}");
+    assert_eq!((successor[0].task, successor[0].epoch), (accepted.task.id, 2));
+    assert_eq!(silent.finish(&leases[0]).await, Finished::LeaseLost);
+    assert!(matches!(silent.beat(&[]).await, Err(Error::UnknownSession)));
+    assert!(matches!(silent.try_claim(2).await, Err(Error::UnknownSession)));
+    let task = world.get(accepted.task.id).await;
+    assert_eq!((task.status, task.losses), (Status::Running, 1));
+    assert_eq!(next.finish(&successor[0]).await, Finished::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_judged_while_the_sessions_cannot_be_read() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    pass(TTL / 2).await;
+    world.store.set_readable(false);
+    pass(TTL * 5).await;
+    world.store.set_readable(true);
+    pass(TTL / 2).await;
+    assert!(remote.beat(&[]).await.is_ok(), "it has its full time after the gap");
+    pass(TTL * 2).await;
+    assert!(remote.beat(&[]).await.is_err(), "and not more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_workers_elsewhere_sessions_are_hardly_read() {
+    let world = World::new().await;
+    pass(Duration::from_secs(600)).await;
+    assert!(world.store.reads() < 15, "{}", world.store.reads());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overdue_lease_is_taken_back_and_its_worker_told() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let task = Draft { timeout_seconds: Some(1.0), retries: Some(0.0), ..draft("far") };
+    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit(task));
+    let told = async {
+        loop {
+            pass(TTL / 3).await;
+            let news = remote.beat(&[1]).await.unwrap();
+            if !news.taken_back.is_empty() {
+                return news.taken_back;
+            }
+        }
+    };
+    let lost = TakenBack { task: accepted.task.id, epoch: leases[0].epoch, why: Why::Lost };
+    assert_eq!(told.await, [lost]);
+    let task = world.get(accepted.task.id).await;
+    assert_eq!((task.status, task.error.unwrap().code.as_str()), (Status::Failed, "TIMEOUT"));
+    let late = task.finished_at.unwrap().since(leases[0].deadline());
+    assert!(late < Duration::from_millis(10), "{late:?} after its deadline");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extended_lease_is_left_alone() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let task = Draft { timeout_seconds: Some(1.0), ..draft("far") };
+    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit(task));
+    let by = Duration::from_secs(100);
+    let order = Extend { task: leases[0].task, epoch: leases[0].epoch, by };
+    let order = ExtendLeases { session: remote.session, leases: vec![order] };
+    let answers = world.engine.extend(&own(), order).await.unwrap();
+    assert_eq!(answers, [Extended::Done { deadline: world.now().await.plus(by) }]);
+    for _ in 0..20 {
+        pass(TTL / 3).await;
+        remote.beat(&[1]).await.unwrap();
+    }
+    assert_eq!(world.get(accepted.task.id).await.status, Status::Running);
+    assert_eq!(remote.finish(&leases[0]).await, Finished::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_leaves_hands_everything_back() {
+    let world = World::new().await;
+    let leaver = Remote::register(&world.engine).await;
+    let (_, accepted) = tokio::join!(leaver.claim(1), world.submit(draft("far")));
+    world.engine.leave(&own(), leaver.session).await.unwrap();
+    world.engine.leave(&own(), leaver.session).await.unwrap();
+    let task = world.get(accepted.task.id).await;
+    assert_eq!((task.status, task.losses, task.charged), (Status::Pending, 0, 0));
+    assert!(matches!(leaver.try_claim(2).await, Err(Error::UnknownSession)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_is_told_to_the_holder_alone() {
+    let world = World::new().await;
+    let (holder, other) =
+        (Remote::register(&world.engine).await, Remote::register(&world.engine).await);
+    let (leases, accepted) = tokio::join!(holder.claim(1), world.submit(draft("far")));
+    world.engine.cancel(&own(), accepted.task.id, "enough".to_owned()).await.unwrap();
+    let lost = TakenBack { task: accepted.task.id, epoch: 1, why: Why::Cancelled };
+    assert_eq!(holder.beat(&[1]).await.unwrap().taken_back, [lost]);
+    assert_eq!(other.beat(&[]).await.unwrap().taken_back, []);
+    assert_eq!(holder.finish(&leases[0]).await, Finished::LeaseLost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_session_of_another_tenant_does_not_exist() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    let other = TenantName::new("other").unwrap();
+    let claim = Claim { session: remote.session, sequence: 2, max: 1 };
+    let claimed = world.engine.claim(&other, claim, POLL).await;
+    assert!(matches!(claimed, Err(Error::UnknownSession)));
+    let batch = vec![finish(&leases[0], success())];
+    let finished = world.engine.finish(&other, remote.session, batch).await.unwrap();
+    assert_eq!(finished, [Finished::Unknown]);
+    world.engine.leave(&other, remote.session).await.unwrap();
+    assert_eq!(remote.finish(&leases[0]).await, Finished::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_of_the_engine_is_survived() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    world.engine.close().await;
+    assert!(matches!(remote.try_claim(2).await, Err(Error::Closed)));
+    let config = duly_engine::Config { session_ttl: TTL };
+    let next = Engine::start(world.store.clone(), Arc::new(OsRandom::new()), config);
+    let again = Remote { engine: &next, session: remote.session };
+    again.beat(&[1]).await.unwrap();
+    assert_eq!(again.claim(1).await, leases);
+    assert_eq!(again.finish(&leases[0]).await, Finished::Done);
+}

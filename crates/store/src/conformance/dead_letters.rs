@@ -1,0 +1,221 @@
+//! The dead-letter queue.
+
+use std::time::Duration;
+
+use duly_core::error_group::ErrorGroup;
+use duly_core::id::TaskId;
+use duly_core::lease::Outcome;
+use duly_core::name::{QueueName, TenantName, TypeName};
+use duly_core::ports::store::{
+    Controlled, DeadFilter, DeadGroup, GroupDead, ListDead, PurgeTasks, Replay, ReplayTasks,
+    Submitted,
+};
+use duly_core::state::Status;
+use duly_core::task::{Failure, NewTask};
+
+use super::Harness;
+use super::harness::{fail, retry, success};
+use super::idempotency::keyed;
+
+fn own() -> TenantName {
+    TenantName::default_tenant()
+}
+
+async fn list(harness: &Harness, filter: DeadFilter) -> Vec<TaskId> {
+    let page = ListDead { tenant: own(), filter, before: None, limit: 100 };
+    let page = harness.store().dead_letters(page).await.unwrap();
+    assert_eq!(page.next_before, None);
+    page.tasks.iter().map(|task| task.id).collect()
+}
+
+async fn groups(harness: &Harness, filter: DeadFilter) -> Vec<DeadGroup> {
+    let which = GroupDead { tenant: own(), filter, limit: 100 };
+    harness.store().dead_groups(which).await.unwrap()
+}
+
+/// Runs a task that fails for good with this message, a second after the last.
+async fn failed(harness: &Harness, task: NewTask, message: &str) -> TaskId {
+    harness.advance(Duration::from_secs(1));
+    let session = harness.session(&[task.lane.task_type.as_str()]).await;
+    let id = harness.submit_one(task).await;
+    let lease = harness.claim_one(session).await;
+    let outcome = Outcome::Fail { error: Failure::new("BROKEN", message) };
+    harness.finish_one(session, &lease, outcome).await;
+    harness.leave(session).await;
+    id
+}
+
+async fn purge(harness: &Harness, task: TaskId) -> Controlled {
+    let order = PurgeTasks { tenant: own(), tasks: vec![task] };
+    harness.store().purge(order).await.unwrap()[0]
+}
+
+pub async fn the_last_failure_leads_there(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(NewTask { retries: 1, ..harness.task("email") }).await;
+    for _ in 0..2 {
+        assert!(list(&harness, DeadFilter::default()).await.is_empty());
+        let lease = harness.claim_one(session).await;
+        harness.finish_one(session, &lease, retry()).await;
+        harness.advance(Duration::from_secs(10));
+    }
+    assert_eq!(list(&harness, DeadFilter::default()).await, [id]);
+}
+
+pub async fn so_does_the_last_loss(harness: Harness) {
+    let id = harness.submit_one(harness.task("email")).await;
+    harness.lose("email", duly_core::limits::LOSSES).await;
+    assert_eq!(list(&harness, DeadFilter::default()).await, [id]);
+}
+
+pub async fn a_replay_leads_out_of_it(harness: Harness) {
+    let id = failed(&harness, harness.task("email"), "once").await;
+    for run in 1..=2 {
+        let tasks = vec![Replay { task: id, run, run_at: None }];
+        let order = ReplayTasks { tenant: own(), tasks, payload: None };
+        harness.store().replay(order).await.unwrap();
+        assert!(list(&harness, DeadFilter::default()).await.is_empty());
+        let session = harness.session(&["email"]).await;
+        let lease = harness.claim_one(session).await;
+        let outcome = if run == 1 { fail() } else { success() };
+        harness.finish_one(session, &lease, outcome).await;
+        let dead = list(&harness, DeadFilter::default()).await.len();
+        assert_eq!(dead, usize::from(run == 1));
+    }
+}
+
+pub async fn pages_show_all_of_it_last_failure_first(harness: Harness) {
+    let mut expected = Vec::new();
+    for _ in 0..7 {
+        expected.insert(0, failed(&harness, harness.task("email"), "x").await);
+    }
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let page = ListDead { tenant: own(), filter: DeadFilter::default(), before, limit: 3 };
+        let page = harness.store().dead_letters(page).await.unwrap();
+        assert!(page.tasks.iter().all(|task| task.status == Status::Failed));
+        seen.extend(page.tasks.iter().map(|task| task.id));
+        before = page.next_before;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, expected);
+}
+
+pub async fn a_filter_narrows_it(harness: Harness) {
+    let mut mail = harness.task("email");
+    mail.lane.queue = QueueName::new("mail").unwrap();
+    let mail = failed(&harness, mail, "order 1 is gone").await;
+    let middle = harness.now();
+    let other = failed(&harness, harness.task("other"), "order 2 is gone").await;
+    let broken = failed(&harness, harness.task("email"), "out of paper").await;
+    let group = ErrorGroup::of(&Failure::new("BROKEN", "order 77 is gone"));
+    let none = DeadFilter::default;
+    let cases = [
+        (DeadFilter { queue: Some(QueueName::new("mail").unwrap()), ..none() }, vec![mail]),
+        (
+            DeadFilter { task_type: Some(TypeName::new("email").unwrap()), ..none() },
+            vec![broken, mail],
+        ),
+        (DeadFilter { group: Some(group), ..none() }, vec![other, mail]),
+        (DeadFilter { until: Some(middle), ..none() }, vec![]),
+        (DeadFilter { since: Some(middle), ..none() }, vec![broken, other, mail]),
+        (DeadFilter { since: Some(harness.now()), ..none() }, vec![broken]),
+        (
+            DeadFilter { until: Some(harness.now()), group: Some(group), ..none() },
+            vec![other, mail],
+        ),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(list(&harness, filter.clone()).await, expected, "{filter:?}");
+        let counted: u64 = groups(&harness, filter.clone()).await.iter().map(|it| it.count).sum();
+        assert_eq!(counted, expected.len() as u64, "{filter:?}");
+    }
+}
+
+pub async fn alike_errors_are_one_group(harness: Harness) {
+    let first = harness.now().plus(Duration::from_secs(1));
+    failed(&harness, harness.task("email"), "order 1 is gone").await;
+    failed(&harness, harness.task("email"), "order 22 is gone").await;
+    let sample = failed(&harness, harness.task("email"), "order 333 is gone").await;
+    let last = harness.now();
+    failed(&harness, harness.task("email"), "out of paper").await;
+    let groups = groups(&harness, DeadFilter::default()).await;
+    assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [3, 1]);
+    let DeadGroup { first_failed_at, last_failed_at, error, .. } = &groups[0];
+    assert_eq!((*first_failed_at, *last_failed_at, groups[0].sample), (first, last, sample));
+    assert_eq!(
+        (groups[0].group, error.message.as_str()),
+        (ErrorGroup::of(error), "order 333 is gone")
+    );
+    assert_eq!((groups[0].queue.as_str(), groups[0].task_type.as_str()), ("default", "email"));
+}
+
+pub async fn a_purged_task_is_gone(harness: Harness) {
+    let mut large = harness.task("email");
+    large.payload = format!("\"{}\"", "x".repeat(5000)).into();
+    let id = failed(&harness, large.clone(), "x").await;
+    for _ in 0..2 {
+        assert_eq!(purge(&harness, id).await, Controlled::Done, "twice is the same as once");
+        assert_eq!(harness.store().get(&own(), id).await.unwrap(), None);
+        assert!(harness.store().attempts(&own(), id).await.unwrap().is_none());
+        assert!(list(&harness, DeadFilter::default()).await.is_empty());
+        assert!(groups(&harness, DeadFilter::default()).await.is_empty());
+    }
+    assert_eq!(harness.submit(&[large]).await, [Submitted::Stored], "the id is free again");
+}
+
+pub async fn only_failed_tasks_are_purged(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let conflict = |status| Controlled::Conflict { status };
+    assert_eq!(purge(&harness, id).await, conflict(Status::Pending));
+    let lease = harness.claim_one(session).await;
+    assert_eq!(purge(&harness, id).await, conflict(Status::Running));
+    harness.finish_one(session, &lease, success()).await;
+    assert_eq!(purge(&harness, id).await, conflict(Status::Success));
+    assert_eq!(harness.get(id).await.status, Status::Success);
+}
+
+pub async fn the_key_of_a_purged_task_may_be_used_again(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(keyed(harness.task("email"), "k", 1)).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, fail()).await;
+    purge(&harness, id).await;
+    let next = keyed(harness.task("email"), "k", 2);
+    assert_eq!(harness.submit(&[next]).await, [Submitted::Stored]);
+}
+
+pub async fn that_of_another_tenant_is_out_of_reach(harness: Harness) {
+    let mut foreign = harness.task("email");
+    let tenant = TenantName::new("other").unwrap();
+    foreign.lane.tenant = tenant.clone();
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(foreign).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, fail()).await;
+    assert!(list(&harness, DeadFilter::default()).await.is_empty());
+    assert!(groups(&harness, DeadFilter::default()).await.is_empty());
+    assert_eq!(purge(&harness, id).await, Controlled::Done, "as if it did not exist");
+    assert!(harness.store().get(&tenant, id).await.unwrap().is_some());
+}
+
+pub async fn a_purged_task_leaves_no_lease_behind(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let task = harness.task("email");
+    let mut claims = Vec::new();
+    for _ in 0..2 {
+        harness.submit_one(task.clone()).await;
+        claims.push(harness.next_claim(session, 10));
+        let lease = harness.ask(claims[claims.len() - 1]).await.leases.remove(0);
+        assert_eq!(lease.epoch, 1, "it is another task with the same id");
+        if claims.len() == 1 {
+            harness.finish_one(session, &lease, fail()).await;
+            purge(&harness, task.id).await;
+        }
+    }
+    assert!(harness.ask(claims[0]).await.leases.is_empty());
+    assert_eq!(harness.ask(claims[1]).await.leases.len(), 1);
+}

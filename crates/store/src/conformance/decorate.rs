@@ -1,0 +1,143 @@
+//! A store around another one: a [`Layer`] says what happens at every call, so that a fault is
+//! written once and not once per command.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Exchange,
+    Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks, OpenSession,
+    OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks, Sessions,
+    Store, Submit, Submitted, TaskList, Tasks,
+};
+use duly_core::task::{Attempt, Task};
+use duly_core::time::Timestamp;
+use futures_util::future::BoxFuture;
+
+/// What is done with every call.
+pub trait Layer: Send + Sync {
+    /// Answers a call; `inner` makes it, each time with the same arguments.
+    fn call<'a, T, F>(&'a self, inner: F) -> impl Future<Output = Result<T>> + Send + 'a
+    where
+        T: Send + 'a,
+        F: Fn() -> BoxFuture<'a, Result<T>> + Send + Sync + 'a;
+
+    /// Waits for a hint.
+    fn hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, Timestamp> {
+        inner.hint()
+    }
+}
+
+/// A store whose every call goes through a layer.
+pub struct Decorated<L> {
+    layer: L,
+    inner: Arc<dyn Store>,
+}
+
+impl<L: Layer> Decorated<L> {
+    /// Around a store.
+    pub fn new(layer: L, inner: Arc<dyn Store>) -> Self {
+        Self { layer, inner }
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Tasks for Decorated<L> {
+    async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
+        self.layer.call(|| self.inner.submit(batch.clone())).await
+    }
+
+    async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
+        self.layer.call(|| self.inner.get(tenant, id)).await
+    }
+
+    async fn list(&self, page: ListTasks) -> Result<TaskList> {
+        self.layer.call(|| self.inner.list(page.clone())).await
+    }
+
+    async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>> {
+        self.layer.call(|| self.inner.attempts(tenant, id)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Sessions for Decorated<L> {
+    async fn open_session(&self, session: OpenSession) -> Result<()> {
+        self.layer.call(|| self.inner.open_session(session.clone())).await
+    }
+
+    async fn beat(&self, beat: Beat) -> Result<bool> {
+        self.layer.call(|| self.inner.beat(beat.clone())).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        self.layer.call(|| self.inner.sessions()).await
+    }
+
+    async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
+        self.layer.call(|| self.inner.end_session(session, ending)).await
+    }
+
+    async fn reap(&self, reap: Reap) -> Result<Reaped> {
+        self.layer.call(|| self.inner.reap(reap)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Leases for Decorated<L> {
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        self.layer.call(|| self.inner.exchange(exchange.clone())).await
+    }
+
+    async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
+        self.layer.call(|| self.inner.extend(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Control for Decorated<L> {
+    async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(|| self.inner.cancel(order.clone())).await
+    }
+
+    async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(|| self.inner.replay(order.clone())).await
+    }
+
+    async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(|| self.inner.retry(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> DeadLetters for Decorated<L> {
+    async fn dead_letters(&self, page: ListDead) -> Result<DeadList> {
+        self.layer.call(|| self.inner.dead_letters(page.clone())).await
+    }
+
+    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+        self.layer.call(|| self.inner.dead_groups(which.clone())).await
+    }
+
+    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(|| self.inner.purge(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Pulse for Decorated<L> {
+    async fn now(&self) -> Result<Timestamp> {
+        self.layer.call(|| self.inner.now()).await
+    }
+
+    async fn check(&self) -> Result<()> {
+        self.layer.call(|| self.inner.check()).await
+    }
+
+    async fn hint(&self) -> Timestamp {
+        self.layer.hint(&*self.inner).await
+    }
+}

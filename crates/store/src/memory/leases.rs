@@ -1,0 +1,243 @@
+//! What the reference model does with claims and outcomes.
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
+use duly_core::limits::STORE_BATCH_BYTES;
+use duly_core::ports::store::{Claim, Exchange, Exchanged, Extend, ExtendLeases, Extended};
+use duly_core::state::{Event, Status};
+use duly_core::task::{Failure, Task, claim_order};
+use duly_core::time::Timestamp;
+
+use super::model::{Grant, Hint, Model, deadline, earliest, grant, holds, lease, move_on};
+
+impl Model {
+    pub(super) fn exchange(&mut self, exchange: &Exchange, now: Timestamp) -> (Exchanged, Hint) {
+        let mut hint = None;
+        let mut finished = Vec::new();
+        for item in &exchange.finishes {
+            finished.push(match self.finish(exchange.session, item, now) {
+                Finished::LeaseLost if self.was_heard(exchange, item) => Finished::Done,
+                answer => answer,
+            });
+            if let Some(task) = self.tasks.get(&item.task)
+                && task.status == Status::Pending
+            {
+                hint = earliest(hint, task.run_at);
+            }
+        }
+        let leases = exchange.claim.map_or_else(Vec::new, |claim| self.claim(&claim, now));
+        let next_due = self.next_due(exchange.session, now);
+        (Exchanged { finished, leases, next_due }, hint)
+    }
+
+    fn finish(&mut self, session: SessionId, item: &Finish, now: Timestamp) -> Finished {
+        let Some(task) = self.tasks.get(&item.task) else { return Finished::Unknown };
+        if task.epoch != item.epoch || task.session != Some(session) {
+            return Finished::LeaseLost;
+        }
+        if task.status != Status::Running {
+            let repeats = match item.outcome {
+                Outcome::Success { .. } => task.status == Status::Success,
+                Outcome::Fail { .. } => task.status == Status::Failed,
+                Outcome::Retry { .. } => matches!(task.status, Status::Pending | Status::Failed),
+                Outcome::Release => task.status == Status::Pending,
+            };
+            return if repeats { Finished::Done } else { Finished::LeaseLost };
+        }
+        for (_, grant) in self.grants.iter_mut().filter(|((holder, _), _)| *holder == session) {
+            grant.received |= grant.leases.contains(&(item.task, item.epoch));
+        }
+        if let Outcome::Retry { error, .. } | Outcome::Fail { error } = &item.outcome {
+            self.record(item.task, error.clone(), item.log.clone(), now);
+        }
+        let task = self.tasks.get_mut(&item.task).expect("looked up above");
+        conclude(task, &item.outcome, now);
+        Finished::Done
+    }
+
+    /// Whether this exchange is a repeated one, whose claim was granted the task again right after
+    /// this outcome had put it back.
+    fn was_heard(&self, exchange: &Exchange, item: &Finish) -> bool {
+        let claim = exchange.claim.map(|claim| (claim.session, claim.sequence));
+        let Some(grant) = claim.and_then(|claim| self.grants.get(&claim)) else { return false };
+        let task = &self.tasks[&item.task];
+        let again = task.epoch == item.epoch + 1 && holds(task, exchange.session);
+        let kept = self.attempts.get(&item.task).and_then(|kept| kept.last());
+        let kept = kept.filter(|kept| kept.epoch == item.epoch).map(|kept| &kept.error);
+        let same = match &item.outcome {
+            Outcome::Release => kept.is_none(),
+            Outcome::Retry { error, .. } => kept == Some(error),
+            Outcome::Success { .. } | Outcome::Fail { .. } => false,
+        };
+        same && again && grant.leases.contains(&(item.task, task.epoch))
+    }
+
+    fn claim(&mut self, claim: &Claim, now: Timestamp) -> Vec<Lease> {
+        if !self.sessions.contains_key(&claim.session) {
+            return Vec::new();
+        }
+        if !self.admits(claim) {
+            return self.granted_before(claim, now);
+        }
+        let session = self.sessions.get_mut(&claim.session).expect("looked up above");
+        session.newest = claim.sequence;
+        session.waits_for = None;
+        let leases = self.pick(claim, now);
+        if !leases.is_empty() {
+            let granted = leases.iter().map(|lease| (lease.task, lease.epoch)).collect();
+            self.note_grants(claim, granted, now);
+        }
+        leases
+    }
+
+    fn pick(&mut self, claim: &Claim, now: Timestamp) -> Vec<Lease> {
+        let idle = !self.holds_any(claim.session);
+        if self.is_isolating(claim.session) {
+            return Vec::new();
+        }
+        let due = self.waiting(claim.session).into_iter().filter(|task| task.run_at <= now);
+        let mut order: Vec<_> =
+            due.map(|task| (claim_order(task.run_at, task.priority), task.id)).collect();
+        order.sort_unstable();
+        let (mut leases, mut bytes) = (Vec::new(), 0);
+        for (_, id) in order {
+            if leases.len() == claim.max {
+                break;
+            }
+            let suspect = self.tasks[&id].is_suspect();
+            if suspect && !(idle && leases.is_empty()) {
+                if self.is_waited_for(id, claim.session) {
+                    continue;
+                }
+                let session = self.sessions.get_mut(&claim.session).expect("it claims");
+                session.waits_for = Some(id);
+                break;
+            }
+            let task = self.tasks.get_mut(&id).expect("it waits");
+            bytes += task.payload.len();
+            if bytes > STORE_BATCH_BYTES && !leases.is_empty() {
+                break;
+            }
+            grant(task, claim.session, now);
+            self.deadlines.insert(id, deadline(task));
+            leases.push(lease(task));
+            if suspect {
+                break;
+            }
+        }
+        leases
+    }
+
+    /// Whether another session takes nothing more until it can take this suspect.
+    fn is_waited_for(&self, suspect: TaskId, by_other_than: SessionId) -> bool {
+        let mut others = self.sessions.iter().filter(|(id, _)| **id != by_other_than);
+        others.any(|(_, session)| session.waits_for == Some(suspect))
+    }
+
+    /// Whether a session gets nothing because of a suspect that it holds or waits for.
+    pub(super) fn is_isolating(&self, id: SessionId) -> bool {
+        let waits = self.sessions.get(&id).is_some_and(|session| session.waits_for.is_some());
+        let mut held = self.tasks.values().filter(|task| holds(task, id));
+        (waits && self.holds_any(id)) || held.any(Task::is_suspect)
+    }
+
+    fn holds_any(&self, id: SessionId) -> bool {
+        self.tasks.values().any(|task| holds(task, id))
+    }
+
+    fn granted_before(&mut self, claim: &Claim, now: Timestamp) -> Vec<Lease> {
+        let Some(grant) = self.grants.get_mut(&(claim.session, claim.sequence)) else {
+            return Vec::new();
+        };
+        grant.served_at = now;
+        let tasks = grant.leases.iter().filter_map(|(id, epoch)| {
+            self.tasks.get(id).filter(|task| task.epoch == *epoch && holds(task, claim.session))
+        });
+        tasks.map(lease).collect()
+    }
+
+    pub(super) fn note_grants(
+        &mut self,
+        claim: &Claim,
+        leases: Vec<(TaskId, u32)>,
+        now: Timestamp,
+    ) {
+        let grant = Grant { leases, served_at: now, received: false };
+        self.grants.insert((claim.session, claim.sequence), grant);
+        if let Some(session) = self.sessions.get_mut(&claim.session) {
+            session.newest = claim.sequence;
+        }
+    }
+
+    pub(super) fn admits(&self, claim: &Claim) -> bool {
+        let newest = self.sessions.get(&claim.session).map(|session| session.newest);
+        let granted = self.grants.contains_key(&(claim.session, claim.sequence));
+        newest.is_some_and(|newest| claim.sequence >= newest && !granted)
+    }
+
+    fn waiting(&self, session: SessionId) -> Vec<&Task> {
+        let pending = self.tasks.values().filter(|task| task.status == Status::Pending);
+        pending.filter(|task| self.serves(session, &task.lane)).collect()
+    }
+
+    fn next_due(&self, session: SessionId, now: Timestamp) -> Option<Timestamp> {
+        if self.is_isolating(session) {
+            return None;
+        }
+        let busy = self.holds_any(session);
+        let passed_by = |task: &Task| busy && task.is_suspect() && task.run_at <= now;
+        let waiting = self.waiting(session).into_iter().filter(|task| !passed_by(task));
+        waiting.map(|task| task.run_at).min()
+    }
+
+    pub(super) fn extend(&mut self, order: &ExtendLeases, now: Timestamp) -> Vec<Extended> {
+        let mut answers = Vec::new();
+        for Extend { task: id, epoch, by } in &order.leases {
+            let Some(task) = self.tasks.get(id) else {
+                answers.push(Extended::Unknown);
+                continue;
+            };
+            if task.epoch != *epoch || !holds(task, order.session) {
+                answers.push(Extended::LeaseLost);
+                continue;
+            }
+            let deadline = now.plus(*by);
+            self.deadlines.insert(*id, deadline);
+            answers.push(Extended::Done { deadline });
+        }
+        answers
+    }
+}
+
+pub(super) fn conclude(task: &mut Task, outcome: &Outcome, now: Timestamp) {
+    let failed = |task: &mut Task, error: &Failure| {
+        task.charged += 1;
+        task.error = Some(error.clone());
+    };
+    let event = match outcome {
+        Outcome::Success { result } => {
+            task.charged += 1;
+            task.result = result.clone();
+            task.error = None;
+            Event::Succeed
+        }
+        Outcome::Fail { error } => {
+            failed(task, error);
+            Event::Fail
+        }
+        Outcome::Retry { error, entropy, after } => {
+            failed(task, error);
+            if task.charged > task.retries {
+                Event::Fail
+            } else {
+                task.run_at = now.plus(task.back_off.wait_or(*after, task.charged, *entropy));
+                Event::Retry
+            }
+        }
+        Outcome::Release => Event::Release,
+    };
+    task.status = move_on(task.status, event);
+    if task.status.is_terminal() {
+        task.finished_at = Some(now);
+    }
+}

@@ -1,0 +1,185 @@
+//! What the reference model does as sessions open, beat, die and overrun their deadlines.
+
+use std::collections::HashSet;
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::Outcome;
+use duly_core::ports::store::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped};
+use duly_core::ports::work_source::{TakenBack, Why};
+use duly_core::state::{Event, Status};
+use duly_core::task::Failure;
+use duly_core::time::Timestamp;
+
+use super::leases::conclude;
+use super::model::{Hint, Model, Session, deadline, earliest, holds, move_on};
+
+impl Model {
+    pub(super) fn open_session(&mut self, opened: OpenSession) {
+        if !self.name(opened.id, &opened.name) {
+            return;
+        }
+        let unstarted = HashSet::new();
+        let id = opened.id;
+        let session = Session { opened, newest: 0, beat: 0, unstarted, waits_for: None };
+        self.sessions.insert(id, session);
+    }
+
+    pub(super) fn beat(&mut self, beat: Beat) -> bool {
+        let Some(session) = self.sessions.get_mut(&beat.session) else { return false };
+        session.beat += 1;
+        session.unstarted = beat.unstarted.into_iter().collect();
+        for sequence in beat.received {
+            if let Some(grant) = self.grants.get_mut(&(beat.session, sequence)) {
+                grant.received = true;
+            }
+        }
+        true
+    }
+
+    pub(super) fn remote_sessions(&self) -> Vec<OpenedSession> {
+        let remote = self.sessions.values().filter(|it| it.opened.home == Home::Remote);
+        let state = |it: &Session| OpenedSession { opened: it.opened.clone(), beat: it.beat };
+        remote.map(state).collect()
+    }
+
+    pub(super) fn end_session(
+        &mut self,
+        id: SessionId,
+        ending: Ending,
+        now: Timestamp,
+    ) -> (Vec<TaskId>, Hint) {
+        let Some(session) = self.sessions.get(&id) else { return (Vec::new(), None) };
+        if matches!(ending, Ending::Died { beat } if beat != session.beat) {
+            return (Vec::new(), None);
+        }
+        let unstarted = session.unstarted.clone();
+        let mut hint = session.waits_for.map(|_| now);
+        let held: Vec<TaskId> =
+            self.tasks.values().filter(|task| holds(task, id)).map(|task| task.id).collect();
+        for task in &held {
+            if ending == Ending::Closed || unstarted.contains(task) {
+                self.release(*task);
+            } else {
+                self.lose(*task, now);
+            }
+            hint = earliest(hint, self.tasks[task].run_at);
+        }
+        self.sessions.remove(&id);
+        (held, hint)
+    }
+
+    /// The process ends: sessions of its own are gone, the others have forgotten what they said.
+    pub(super) fn crash(&mut self, now: Timestamp) {
+        let local = |session: &Session| session.opened.home == Home::Local;
+        let gone: HashSet<SessionId> =
+            self.sessions.iter().filter(|(_, it)| local(it)).map(|(id, _)| *id).collect();
+        self.sessions.retain(|id, _| !gone.contains(id));
+        let running: Vec<TaskId> = self
+            .tasks
+            .values()
+            .filter(|task| task.status == Status::Running)
+            .map(|task| task.id)
+            .collect();
+        for id in running {
+            let task = &self.tasks[&id];
+            if task.session.is_none_or(|session| !self.sessions.contains_key(&session)) {
+                self.lose(id, now);
+            } else {
+                let late = now.since(task.granted_at.expect("it runs"));
+                self.deadlines.insert(id, deadline(task).plus(late));
+            }
+        }
+        self.forget_claims(now);
+    }
+
+    fn forget_claims(&mut self, now: Timestamp) {
+        let tasks = &self.tasks;
+        let alive = |session, (id, epoch): &(TaskId, u32)| {
+            tasks.get(id).is_some_and(|task| task.epoch == *epoch && holds(task, session))
+        };
+        self.grants.retain(|(session, _), grant| {
+            grant.received = false;
+            grant.served_at = now;
+            grant.leases.iter().any(|lease| alive(*session, lease))
+        });
+        for (id, session) in &mut self.sessions {
+            let known = self.grants.keys().filter(|(holder, _)| holder == id);
+            session.newest = known.map(|(_, sequence)| *sequence).max().unwrap_or(0);
+            session.unstarted.clear();
+            session.waits_for = None;
+        }
+    }
+
+    fn release(&mut self, id: TaskId) {
+        let task = self.tasks.get_mut(&id).expect("it runs");
+        task.status = move_on(task.status, Event::Release);
+        task.session = None;
+    }
+
+    fn lose(&mut self, id: TaskId, now: Timestamp) {
+        let limit = self.rules.loss_limit;
+        let losses = self.tasks[&id].losses + 1;
+        self.record(id, Failure::worker_lost(losses), None, now);
+        let task = self.tasks.get_mut(&id).expect("it runs");
+        task.losses = losses;
+        task.session = None;
+        if losses < limit {
+            task.status = move_on(task.status, Event::Lose);
+            return;
+        }
+        task.status = move_on(task.status, Event::Abandon);
+        task.finished_at = Some(now);
+        task.error = Some(Failure::worker_lost(losses));
+    }
+
+    pub(super) fn reap(&mut self, reap: &Reap, now: Timestamp) -> (Reaped, Hint) {
+        let mut reaped = Reaped::default();
+        let mut hint = None;
+        for id in self.overdue(now) {
+            reaped.taken_back.extend(self.taken_back(id));
+            self.record(id, Failure::overdue(), None, now);
+            let task = self.tasks.get_mut(&id).expect("it runs");
+            let wait = task.back_off.wait_for(id, task.charged + 1, reap.entropy);
+            let error = Failure::overdue();
+            conclude(task, &Outcome::Retry { error, entropy: 0, after: Some(wait) }, now);
+            task.session = None;
+            hint = earliest(hint, task.run_at);
+        }
+        for id in self.unacknowledged(reap.unacknowledged_before) {
+            reaped.taken_back.extend(self.taken_back(id));
+            self.release(id);
+            hint = earliest(hint, self.tasks[&id].run_at);
+        }
+        let running = self.tasks.values().filter(|task| task.status == Status::Running);
+        reaped.next_deadline = running.map(|task| self.deadlines[&task.id]).min();
+        (reaped, hint)
+    }
+
+    fn overdue(&self, now: Timestamp) -> Vec<TaskId> {
+        let running = self.tasks.values().filter(|task| task.status == Status::Running);
+        let late = running.filter(|task| self.deadlines[&task.id] <= now);
+        late.map(|task| task.id).collect()
+    }
+
+    fn unacknowledged(&self, before: Timestamp) -> Vec<TaskId> {
+        let quiet = self.grants.iter().filter(|((id, sequence), grant)| {
+            let session = self.sessions.get(id);
+            let remote = session.filter(|session| session.opened.home == Home::Remote);
+            let newest = remote.is_some_and(|session| session.newest == *sequence);
+            newest && !grant.received && grant.served_at < before
+        });
+        let held = quiet.flat_map(|((session, _), grant)| {
+            grant.leases.iter().filter(|(id, epoch)| {
+                let task = self.tasks.get(id);
+                task.is_some_and(|task| task.epoch == *epoch && holds(task, *session))
+            })
+        });
+        held.map(|(id, _)| *id).collect()
+    }
+
+    fn taken_back(&self, id: TaskId) -> Option<(SessionId, TakenBack)> {
+        let task = &self.tasks[&id];
+        let lost = TakenBack { task: id, epoch: task.epoch, why: Why::Lost };
+        task.session.map(|session| (session, lost))
+    }
+}

@@ -1,0 +1,177 @@
+//! Bugs that a test build carries, asleep. One that is switched on must be found by the tests that
+//! claim to look for it; a build without the feature has none of this.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::Finish;
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
+
+use super::error::Result;
+use super::index::grants::{Batch, Granted};
+use super::index::heads::Range;
+use super::verb::Scope;
+
+/// A bug that can be switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// A submit is answered before it is committed.
+    AcknowledgeBeforeCommit,
+    /// An outcome is accepted for whatever lease the task is under, whoever sends it.
+    FinishWithoutEpoch,
+    /// The end of a session takes back the tasks it once had, also from those who have them now.
+    ReapById,
+    /// After a retry or a loss the next grant has the same number as the last.
+    EpochResetOnRetry,
+    /// The beat of a session that has ended opens it again and gives back the leases it had.
+    BeatAfterEnd,
+    /// A commit that found no room on the disk is answered as if it had been made.
+    SwallowDiskFull,
+}
+
+/// The one that is switched on, if any.
+pub(super) type Planted = Arc<OnceLock<PlantedBug>>;
+
+impl PlantedBug {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::AcknowledgeBeforeCommit,
+        Self::FinishWithoutEpoch,
+        Self::ReapById,
+        Self::EpochResetOnRetry,
+        Self::BeatAfterEnd,
+        Self::SwallowDiskFull,
+    ];
+
+    /// Its name on a command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AcknowledgeBeforeCommit => "acknowledge-before-commit",
+            Self::FinishWithoutEpoch => "finish-without-epoch",
+            Self::ReapById => "reap-by-id",
+            Self::EpochResetOnRetry => "epoch-reset-on-retry",
+            Self::BeatAfterEnd => "beat-after-end",
+            Self::SwallowDiskFull => "swallow-disk-full",
+        }
+    }
+}
+
+impl fmt::Display for PlantedBug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// There is no bug of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("no planted bug is called {0}")]
+pub struct NoSuchBug(String);
+
+impl FromStr for PlantedBug {
+    type Err = NoSuchBug;
+
+    fn from_str(name: &str) -> std::result::Result<Self, NoSuchBug> {
+        let known = Self::ALL.into_iter().find(|bug| bug.as_str() == name);
+        known.ok_or_else(|| NoSuchBug(name.to_owned()))
+    }
+}
+
+/// [`PlantedBug::FinishWithoutEpoch`]: the outcome as its task's holder would send it.
+pub(super) fn forge(scope: &Scope<'_>, item: &Finish) -> Result<Option<(SessionId, Finish)>> {
+    if scope.bug != Some(PlantedBug::FinishWithoutEpoch) {
+        return Ok(None);
+    }
+    let mut holder = scope
+        .connection
+        .prepare_cached("SELECT epoch, session FROM task WHERE id = ? AND status = 2")?;
+    let held = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let held = holder.query_row([item.task.as_bytes()], held).optional()?;
+    let forged = |epoch| Finish { epoch, ..item.clone() };
+    Ok(held.map(|(epoch, session)| (SessionId::from_bytes(session), forged(epoch))))
+}
+
+/// [`PlantedBug::ReapById`]: what others hold of the tasks that this session once failed.
+pub(super) fn inherited(
+    scope: &Scope<'_>,
+    session: SessionId,
+) -> Result<Vec<(SessionId, Granted)>> {
+    if scope.bug != Some(PlantedBug::ReapById) {
+        return Ok(Vec::new());
+    }
+    let mut statement = scope.connection.prepare_cached(
+        "SELECT DISTINCT task.session, task.id, task.epoch FROM task
+         JOIN attempt ON attempt.task = task.id
+         WHERE attempt.session = ?1 AND task.status = 2 AND task.session <> ?1",
+    )?;
+    let leases = statement.query_map([session.as_bytes()], |row| {
+        let lease = Granted { task: TaskId::from_bytes(row.get(1)?), epoch: row.get(2)? };
+        Ok((SessionId::from_bytes(row.get(0)?), lease))
+    })?;
+    Ok(leases.collect::<rusqlite::Result<_>>()?)
+}
+
+/// [`PlantedBug::EpochResetOnRetry`]: a task that waits again forgets its last grant.
+pub(super) fn reset_epoch(scope: &Scope<'_>, task: TaskId) -> Result<()> {
+    if scope.bug == Some(PlantedBug::EpochResetOnRetry) {
+        let reset = "UPDATE task SET epoch = epoch - 1 WHERE id = ? AND status = 1";
+        scope.connection.prepare_cached(reset)?.execute([task.as_bytes()])?;
+    }
+    Ok(())
+}
+
+/// [`PlantedBug::BeatAfterEnd`]: a session that died is open again, with the leases it died with.
+pub(super) fn resurrect(scope: &mut Scope<'_>, session: SessionId) -> Result<()> {
+    let gone = scope.index.sessions.get(session).is_none();
+    if scope.bug != Some(PlantedBug::BeatAfterEnd) || !gone {
+        return Ok(());
+    }
+    let open = "UPDATE session SET ended_at = NULL WHERE id = ? AND home = 1";
+    if scope.connection.execute(open, [session.as_bytes()])? == 0 {
+        return Ok(());
+    }
+    let (leases, mut granted) = (lost(scope.connection, session)?, Vec::new());
+    for (lease, range, run_at) in leases {
+        scope.index.grants.end(scope.connection, lease.task)?;
+        let due = "DELETE FROM due WHERE lane = ? AND rank = ? AND run_at = ? AND task = ?";
+        let key = params![range.lane, range.rank, run_at, lease.task.as_bytes()];
+        scope.connection.execute(due, key)?;
+        scope.index.heads.refresh(scope.connection, range)?;
+        scope.connection.execute(
+            "UPDATE task SET status = 2, epoch = ?2, session = ?3 WHERE id = ?1",
+            params![lease.task.as_bytes(), lease.epoch, session.as_bytes()],
+        )?;
+        granted.push(lease);
+    }
+    if !granted.is_empty() {
+        // Claims count from 1, so this number is free.
+        let batch = Batch { session, sequence: 0 };
+        let granted = (granted, i64::MAX);
+        scope.index.grants.add(scope.connection, batch, scope.now.millis(), granted)?;
+    }
+    let now = scope.now;
+    scope.index.load(scope.connection, now)
+}
+
+/// The leases that a session has lost and that nobody has finished since.
+fn lost(connection: &Connection, session: SessionId) -> Result<Vec<(Granted, Range, i64)>> {
+    let mut statement = connection.prepare(
+        "SELECT task.id, max(attempt.epoch), lane, rank, run_at FROM attempt
+         JOIN task ON task.id = attempt.task AND task.run = attempt.run
+         WHERE attempt.session = ? AND task.status IN (1, 2)
+           AND attempt.error LIKE '%WORKER_LOST%'
+         GROUP BY task.id",
+    )?;
+    let leases = statement.query_map([session.as_bytes()], |row| {
+        let lease = Granted { task: TaskId::from_bytes(row.get(0)?), epoch: row.get(1)? };
+        Ok((lease, Range { lane: row.get(2)?, rank: row.get(3)? }, row.get(4)?))
+    })?;
+    Ok(leases.collect::<rusqlite::Result<_>>()?)
+}
+
+/// [`PlantedBug::SwallowDiskFull`]: whether this failure of a commit is not to be told.
+pub(super) fn swallows(planted: &Planted, error: &rusqlite::Error) -> bool {
+    planted.get() == Some(&PlantedBug::SwallowDiskFull)
+        && error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}

@@ -1,0 +1,81 @@
+//! What is kept of tries that failed, and of tasks for which there is no other.
+
+use std::sync::Arc;
+
+use duly_core::error_group::ErrorGroup;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::limits::ATTEMPTS;
+use duly_core::task::Failure;
+use rusqlite::params;
+
+use super::Scope;
+use crate::sqlite::error::Result;
+use crate::sqlite::index::grants::Granted;
+use crate::sqlite::row;
+
+/// Keeps a try that is about to end, if the lease lives.
+pub(super) fn record(
+    scope: &Scope<'_>,
+    session: SessionId,
+    lease: Granted,
+    error: &Failure,
+    log: Option<&Arc<str>>,
+) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* attempt.record */ INSERT INTO attempt (task, epoch, run, attempt, started_at,
+                    ended_at, session, error, log)
+             SELECT id, epoch, run, charged + 1, granted_at, ?4, session, ?5, ?6 FROM task
+             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
+             ON CONFLICT (task, epoch) DO NOTHING",
+        )?
+        .execute(params![
+            lease.task.as_bytes(),
+            lease.epoch,
+            session.as_bytes(),
+            scope.now.millis(),
+            row::encode_failure(error),
+            log.map(AsRef::as_ref),
+        ])?;
+    // There are never more attempts than grants.
+    if lease.epoch as usize > ATTEMPTS {
+        forget_old(scope, lease.task)?;
+    }
+    Ok(())
+}
+
+fn forget_old(scope: &Scope<'_>, task: TaskId) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* attempt.forget_old */ DELETE FROM attempt WHERE task = ?1 AND epoch <=
+             (SELECT epoch FROM attempt WHERE task = ?1 ORDER BY epoch DESC LIMIT 1 OFFSET ?2)",
+        )?
+        .execute(params![task.as_bytes(), ATTEMPTS])?;
+    Ok(())
+}
+
+/// Puts a task that has just failed into the dead-letter queue.
+pub(super) fn bury(scope: &Scope<'_>, task: TaskId, error: &Failure) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* dlq.add */ INSERT INTO dlq (failed_at, task, lane, error_group)
+             SELECT finished_at, id, lane, ?2 FROM task WHERE id = ?1",
+        )?
+        .execute(params![task.as_bytes(), ErrorGroup::of(error).to_bits()])?;
+    Ok(())
+}
+
+/// Takes a task out of the dead-letter queue that is about to leave the state FAILED.
+pub(super) fn unbury(scope: &Scope<'_>, task: TaskId) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* dlq.remove */ DELETE FROM dlq WHERE task = ?1
+             AND failed_at = (SELECT finished_at FROM task WHERE id = ?1)",
+        )?
+        .execute([task.as_bytes()])?;
+    Ok(())
+}

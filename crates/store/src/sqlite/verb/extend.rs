@@ -1,0 +1,37 @@
+//! Extend: give leases more time.
+
+use duly_core::ports::store::{Extend, ExtendLeases, Extended};
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Scope, Verb};
+use crate::sqlite::error::Result;
+
+impl Verb for ExtendLeases {
+    type Answer = Vec<Extended>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Extended>> {
+        self.leases.iter().map(|lease| one(scope, self, lease)).collect()
+    }
+}
+
+fn one(scope: &mut Scope<'_>, order: &ExtendLeases, lease: &Extend) -> Result<Extended> {
+    let held = scope
+        .connection
+        .prepare_cached(
+            "/* extend */ SELECT epoch = ?2 AND session IS ?3 AND status = 2 FROM task WHERE id = ?1",
+        )?
+        .query_row(
+            params![lease.task.as_bytes(), lease.epoch, order.session.as_bytes()],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(match held {
+        None => Extended::Unknown,
+        Some(false) => Extended::LeaseLost,
+        Some(true) => {
+            let deadline = scope.now.plus(lease.by);
+            scope.index.grants.extend(lease.task, deadline.millis());
+            Extended::Done { deadline }
+        }
+    })
+}

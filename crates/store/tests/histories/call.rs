@@ -1,0 +1,124 @@
+//! Calls of a store as values, so that two stores can be asked the same and their answers compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finished, Lease};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{
+    Beat, CancelTasks, Controlled, DeadGroup, DeadPlace, Ending, Exchange, ExtendLeases, Extended,
+    GroupDead, ListDead, ListTasks, OpenSession, PurgeTasks, Reap, ReplayTasks, RetryTasks, Store,
+    Submit, Submitted,
+};
+use duly_core::task::{Attempt, Task};
+use duly_core::time::Timestamp;
+
+use crate::step::Why;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Submit(Submit),
+    Open(OpenSession),
+    Beat(Beat),
+    End { session: SessionId, why: Why },
+    Exchange(Exchange),
+    Extend(ExtendLeases),
+    Reap(Reap),
+    Cancel(CancelTasks),
+    Replay(ReplayTasks),
+    Retry(RetryTasks),
+    Purge(PurgeTasks),
+    Get(TenantName, TaskId),
+    Attempts(TenantName, TaskId),
+    List(ListTasks),
+    Dead(ListDead),
+    Groups(GroupDead),
+}
+
+/// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    Submitted(Vec<Submitted>),
+    Opened,
+    IsOpen(bool),
+    PutBack(BTreeSet<TaskId>),
+    Exchanged { finished: Vec<Finished>, leases: Vec<Lease>, next_due: Option<Timestamp> },
+    Extended(Vec<Extended>),
+    TakenBack(BTreeSet<(SessionId, TaskId, u32)>),
+    Controlled(Vec<Controlled>),
+    Task(Box<Option<Task>>),
+    Attempts(Option<Vec<Attempt>>),
+    List { tasks: Vec<Task>, next_before: Option<TaskId> },
+    Dead { tasks: Vec<Task>, next_before: Option<DeadPlace> },
+    Groups(Vec<DeadGroup>),
+}
+
+/// The beats that a session was seen at, oldest first. They are tokens: another store has others.
+pub(crate) type Beats = BTreeMap<SessionId, Vec<u64>>;
+
+/// Makes the call.
+pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer {
+    match call {
+        Call::Submit(batch) => Answer::Submitted(store.submit(batch).await.unwrap()),
+        Call::Open(session) => {
+            store.open_session(session).await.unwrap();
+            Answer::Opened
+        }
+        Call::Beat(beat) => Answer::IsOpen(store.beat(beat).await.unwrap()),
+        Call::End { session, why } => {
+            let ended = store.end_session(session, ending(beats, session, why)).await;
+            Answer::PutBack(ended.unwrap().into_iter().collect())
+        }
+        Call::Exchange(exchange) => {
+            let answer = store.exchange(exchange).await.unwrap();
+            let (finished, leases, next_due) = (answer.finished, answer.leases, answer.next_due);
+            Answer::Exchanged { finished, leases, next_due }
+        }
+        Call::Extend(order) => Answer::Extended(store.extend(order).await.unwrap()),
+        Call::Reap(reap) => {
+            let taken_back = store.reap(reap).await.unwrap().taken_back.into_iter();
+            let named = taken_back.map(|(session, it)| (session, it.task, it.epoch));
+            Answer::TakenBack(named.collect())
+        }
+        Call::Cancel(order) => Answer::Controlled(store.cancel(order).await.unwrap()),
+        Call::Replay(order) => Answer::Controlled(store.replay(order).await.unwrap()),
+        Call::Retry(order) => Answer::Controlled(store.retry(order).await.unwrap()),
+        Call::Purge(order) => Answer::Controlled(store.purge(order).await.unwrap()),
+        read => look(store, read).await,
+    }
+}
+
+async fn look(store: &dyn Store, call: Call) -> Answer {
+    match call {
+        Call::Get(tenant, id) => Answer::Task(Box::new(store.get(&tenant, id).await.unwrap())),
+        Call::Attempts(tenant, id) => Answer::Attempts(store.attempts(&tenant, id).await.unwrap()),
+        Call::List(page) => {
+            let page = store.list(page).await.unwrap();
+            Answer::List { tasks: page.tasks, next_before: page.next_before }
+        }
+        Call::Dead(page) => {
+            let page = store.dead_letters(page).await.unwrap();
+            Answer::Dead { tasks: page.tasks, next_before: page.next_before }
+        }
+        Call::Groups(which) => {
+            let mut groups = store.dead_groups(which).await.unwrap();
+            assert!(groups.is_sorted_by_key(|group| std::cmp::Reverse(group.count)), "{groups:?}");
+            groups.sort_by_key(|it| (it.queue.clone(), it.task_type.clone(), it.group.to_bits()));
+            Answer::Groups(groups)
+        }
+        write => panic!("{write:?} is no query"),
+    }
+}
+
+fn ending(beats: &Beats, session: SessionId, why: Why) -> Ending {
+    let seen = beats.get(&session).map_or(&[][..], |seen| seen);
+    let last = seen.last().copied().unwrap_or(0);
+    match why {
+        Why::Closed => Ending::Closed,
+        Why::Died => Ending::Died { beat: last },
+        Why::DiedBefore => {
+            let earlier = seen.iter().rev().find(|beat| **beat != last);
+            Ending::Died { beat: earlier.copied().unwrap_or(u64::MAX) }
+        }
+    }
+}

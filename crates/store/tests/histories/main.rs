@@ -1,0 +1,102 @@
+//! Random histories of all commands, in the reference model and in SQLite: every answer and, after
+//! every step, everything stored is the same. A difference is a bug in one of them; it is fixed
+//! together with a case of the conformance suite, so that every other store inherits it.
+//!
+//! `PROPTEST_RNG_SEED` repeats a run, and `PROPTEST_CASES` makes a longer one.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod call;
+mod known;
+mod meaning;
+mod step;
+mod strategy;
+mod tally;
+mod world;
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::Write as _;
+use std::ops::RangeInclusive;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use proptest_state_machine::{ReferenceStateMachine as _, StateMachineTest};
+use tokio::runtime::Runtime;
+
+use crate::step::Step;
+use crate::strategy::Steps;
+use crate::tally::Tally;
+use crate::world::World;
+
+/// At the least.
+const HISTORIES: u32 = 2000;
+const STEPS: RangeInclusive<usize> = 40..=60;
+/// One for each core of a small machine.
+const THREADS: u32 = 2;
+
+static TALLY: Mutex<Option<Tally>> = Mutex::new(None);
+
+thread_local! {
+    static RUNTIME: Runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+}
+
+struct Histories;
+
+impl StateMachineTest for Histories {
+    type SystemUnderTest = World;
+    type Reference = Steps;
+
+    fn init_test((): &()) -> World {
+        World::new()
+    }
+
+    fn apply(mut world: World, (): &(), step: Step) -> World {
+        RUNTIME.with(|runtime| runtime.block_on(world.take(step)));
+        world
+    }
+
+    fn teardown(mut world: World, (): ()) {
+        RUNTIME.with(|runtime| runtime.block_on(world.leave()));
+        world.tally.cases = 1;
+        let mut tally = TALLY.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.get_or_insert_default().add(&world.tally);
+    }
+}
+
+fn run(config: &Config) {
+    let histories = Steps::sequential_strategy(STEPS);
+    let outcome = TestRunner::new(config.clone()).run(&histories, |((), steps, seen)| {
+        Histories::test_sequential(config.clone(), (), steps, seen);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("seed {}: {failure}", config.rng_seed);
+    }
+}
+
+#[test]
+fn sqlite_does_what_the_model_does() {
+    let start = Instant::now();
+    let seed = match Config::default().rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one(0),
+    };
+    let config = |thread: u32| Config {
+        cases: Config::default().cases.max(HISTORIES).div_ceil(THREADS),
+        rng_seed: RngSeed::Fixed(seed.wrapping_add(thread.into())),
+        failure_persistence: None,
+        max_shrink_iters: 5000,
+        ..Config::default()
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || run(&config(thread)));
+        }
+    });
+    let tally = TALLY.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+    // Not by a macro: those are silent while a test passes.
+    let seconds = start.elapsed().as_secs_f64();
+    drop(writeln!(std::io::stderr().lock(), "seed {seed}, {seconds:.1} s, {tally}"));
+    tally.check();
+}

@@ -1,0 +1,244 @@
+//! The call that a step is, in view of what is known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::back_off::{BackOff, Jitter, Strategy};
+use duly_core::error_group::ErrorGroup;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Outcome};
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::ports::store::{
+    Beat, CancelTasks, DeadFilter, DeadPlace, Exchange, Extend, ExtendLeases, GroupDead, Home,
+    ListDead, ListTasks, OpenSession, PurgeTasks, Reap, Replay, ReplayTasks, RetryTasks, Submit,
+};
+use duly_core::state::Status;
+use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
+use duly_core::time::Timestamp;
+
+use crate::call::Call;
+use crate::known::{Known, pick, tenant};
+use crate::step::{
+    ClaimStep, DeadStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
+    Which, Who,
+};
+
+/// Ids beyond these are not minted: tasks are to meet.
+const TASKS: usize = 7;
+const TYPES: [&str; 3] = ["mail", "pdf", "video"];
+const ERRORS: [&str; 4] = ["order 1 is gone", "order 2 is gone", "out of paper", "no idea"];
+
+fn queue(other: bool) -> QueueName {
+    if other { QueueName::new("bulk").unwrap() } else { QueueName::default_queue() }
+}
+
+fn type_name(number: u8) -> TypeName {
+    TypeName::new(TYPES[usize::from(number) % TYPES.len()]).unwrap()
+}
+
+fn failure(number: u8) -> Failure {
+    Failure::new("BROKEN", ERRORS[usize::from(number) % ERRORS.len()])
+}
+
+impl Known {
+    /// The call that a step is now; nothing if it cannot be any.
+    pub(crate) fn call(&mut self, step: Step) -> Option<Call> {
+        if self.needs_worker(&step) {
+            return Some(self.open(OpenStep::usual(!self.ordinal.is_multiple_of(3))));
+        }
+        Some(match step {
+            Step::Submit { tasks, offer } => self.submit(&tasks, offer),
+            Step::Open(step) => self.open(step),
+            Step::Beat { who, received, unstarted } => self.beat(who, &received, &unstarted),
+            Step::End { who, why } => Call::End { session: self.who(who), why },
+            Step::Exchange { who, finishes, claim } => self.exchange(who, &finishes, claim),
+            Step::Extend { who, leases } => self.extend(who, &leases),
+            Step::Reap { silence, entropy } => {
+                let before = self.now.millis() - i64::try_from(silence.as_millis()).unwrap();
+                // Half of the calls with no patience at all take back what was just granted.
+                let eager = i64::from(silence.is_zero() && entropy % 2 == 0);
+                let unacknowledged_before = Timestamp::from_millis(before + eager);
+                Call::Reap(Reap { unacknowledged_before, entropy })
+            }
+            Step::Cancel { tasks, foreign } => {
+                let (tenant, tasks) = self.orders(&tasks, foreign, |it| !it.status.is_terminal());
+                Call::Cancel(CancelTasks { tenant, tasks, reason: "enough".to_owned() })
+            }
+            Step::Replay { tasks, payload, foreign } => self.replay(&tasks, payload, foreign),
+            Step::Retry { tasks, foreign } => {
+                let waits = |it: &Task| it.status == Status::Pending && it.charged > 0;
+                let (tenant, tasks) = self.orders(&tasks, foreign, waits);
+                Call::Retry(RetryTasks { tenant, tasks })
+            }
+            Step::Purge { tasks, foreign } => {
+                let failed = |it: &Task| it.status == Status::Failed;
+                let (tenant, tasks) = self.orders(&tasks, foreign, failed);
+                Call::Purge(PurgeTasks { tenant, tasks })
+            }
+            Step::Read(read) => self.read(read),
+            Step::Again { back } => pick(&self.calls, back)?.clone(),
+            Step::Advance(_) | Step::Crash => return None,
+        })
+    }
+
+    fn submit(&mut self, tasks: &[TaskStep], offer: Option<(Who, ClaimStep)>) -> Call {
+        let offer = offer.map(|(who, claim)| self.claim(self.who(who), claim));
+        let tasks = tasks.iter().map(|task| self.task(*task)).collect();
+        Call::Submit(Submit { tasks, offer })
+    }
+
+    fn task(&mut self, step: TaskStep) -> NewTask {
+        let run_at = self.now.plus(step.delay);
+        let full = self.tasks.len() >= TASKS;
+        let again = step.again.or(full.then_some(What::Known(step.task_type)));
+        let again = again.filter(|_| !self.tasks.is_empty()).map(|what| self.what(what));
+        let id = again.unwrap_or_else(|| TaskId::mint(run_at, self.next_ordinal(), 7));
+        let (tenant, queue) = (tenant(step.tenant), queue(step.queue));
+        let idempotency =
+            step.key.map(|(key, body)| Idempotency { key: format!("key-{key}"), body: [body; 32] });
+        NewTask {
+            id,
+            lane: Lane { tenant, queue, task_type: type_name(step.task_type) },
+            priority: Priority::new(step.priority).unwrap(),
+            run_at,
+            created_at: self.now,
+            retries: step.retries,
+            back_off: back_off(step.back_off),
+            timeout: step.timeout,
+            labels: [("n".to_owned(), step.task_type.to_string())].into(),
+            payload: payload(step.large),
+            idempotency,
+        }
+    }
+
+    fn open(&mut self, step: OpenStep) -> Call {
+        let again = step.again.and_then(|who| self.worker(who)).map(|worker| worker.id);
+        let ordinal = self.next_ordinal();
+        let types = if step.all_types { TYPES.len() } else { 1 };
+        Call::Open(OpenSession {
+            id: again.unwrap_or_else(|| SessionId::mint(self.now, ordinal.into())),
+            name: format!("worker-{ordinal}"),
+            tenant: step.bound.map(tenant),
+            types: TYPES[..types].iter().map(|name| TypeName::new(name).unwrap()).collect(),
+            queues: step.one_queue.then(|| queue(false)).into_iter().collect(),
+            home: if step.remote { Home::Remote } else { Home::Local },
+        })
+    }
+
+    fn beat(&self, who: Who, received: &[u8], unstarted: &[Which]) -> Call {
+        let session = self.who(who);
+        let last = self.worker(who).map_or(0, |worker| worker.sequence);
+        let received = received.iter().map(|back| last.saturating_sub(u64::from(*back)));
+        let unstarted = unstarted.iter().map(|which| self.which(session, *which).0);
+        Call::Beat(Beat { session, received: received.collect(), unstarted: unstarted.collect() })
+    }
+
+    fn exchange(&self, who: Who, finishes: &[FinishStep], claim: Option<ClaimStep>) -> Call {
+        let session = self.who(who);
+        let finish = |step: &FinishStep| {
+            let (task, epoch) = self.which(session, step.which);
+            let outcome = outcome(step.how, u8::try_from(epoch % 4).unwrap());
+            let log = step.logs.then(|| Arc::from("the end"));
+            Finish { log, ..Finish::new(task, epoch, outcome) }
+        };
+        let claim = claim.map(|claim| self.claim(session, claim));
+        Call::Exchange(Exchange { session, finishes: finishes.iter().map(finish).collect(), claim })
+    }
+
+    fn extend(&self, who: Who, leases: &[(Which, Duration)]) -> Call {
+        let session = self.who(who);
+        let one = |(which, by): &(Which, Duration)| {
+            let (task, epoch) = self.which(session, *which);
+            Extend { task, epoch, by: *by }
+        };
+        Call::Extend(ExtendLeases { session, leases: leases.iter().map(one).collect() })
+    }
+
+    /// The tenant of the first task, or the other one.
+    fn orders(
+        &self,
+        tasks: &[What],
+        foreign: bool,
+        fits: impl Fn(&Task) -> bool,
+    ) -> (TenantName, Vec<TaskId>) {
+        let tasks: Vec<_> = tasks.iter().map(|what| self.what_fits(*what, &fits)).collect();
+        let owner = self.state.get(&tasks[0]).map(|task| task.lane.tenant == tenant(true));
+        (tenant(owner.unwrap_or(false) != foreign), tasks)
+    }
+
+    fn replay(&self, tasks: &[ReplayStep], large: Option<bool>, foreign: bool) -> Call {
+        let whats: Vec<_> = tasks.iter().map(|step| step.what).collect();
+        let (tenant, ids) = self.orders(&whats, foreign, |task| task.status.is_terminal());
+        let one = |(task, step): (TaskId, &ReplayStep)| {
+            let run = self.state.get(&task).map_or(1, |task| task.run);
+            let run = run.saturating_add_signed(step.ahead.into()).max(1);
+            let at = |seconds: i8| self.now.millis() + i64::from(seconds) * 1000;
+            Replay { task, run, run_at: step.run_at.map(|by| Timestamp::from_millis(at(by))) }
+        };
+        let tasks = ids.into_iter().zip(tasks).map(one).collect();
+        Call::Replay(ReplayTasks { tenant, tasks, payload: large.map(payload) })
+    }
+
+    fn read(&self, read: ReadStep) -> Call {
+        match read {
+            ReadStep::Get { what, tenant: other } => Call::Get(tenant(other), self.what(what)),
+            ReadStep::Attempts { what, tenant: other } => {
+                Call::Attempts(tenant(other), self.what(what))
+            }
+            ReadStep::List { tenant: other, before, limit } => {
+                let before = before.map(|what| self.what(what));
+                Call::List(ListTasks { tenant: tenant(other), before, limit })
+            }
+            ReadStep::Dead { which, limit, skip } => {
+                let mut dead = self.state.values().filter(|task| task.status == Status::Failed);
+                let place =
+                    |task: &Task| DeadPlace { failed_at: task.finished_at.unwrap(), task: task.id };
+                let before = dead.next().map(place).filter(|_| skip);
+                let (tenant, filter) = (tenant(which.tenant), self.filter(which));
+                Call::Dead(ListDead { tenant, filter, before, limit })
+            }
+            ReadStep::Groups { which } => {
+                let (tenant, filter) = (tenant(which.tenant), self.filter(which));
+                Call::Groups(GroupDead { tenant, filter, limit: 100 })
+            }
+        }
+    }
+
+    fn filter(&self, step: DeadStep) -> DeadFilter {
+        let ago =
+            |seconds: u8| Timestamp::from_millis(self.now.millis() - i64::from(seconds) * 1000);
+        DeadFilter {
+            queue: step.queue.map(queue),
+            task_type: step.task_type.map(type_name),
+            group: step.of_group.map(|number| ErrorGroup::of(&failure(number))),
+            since: step.since.map(ago),
+            until: step.until.map(ago),
+        }
+    }
+}
+
+fn outcome(how: How, number: u8) -> Outcome {
+    let error = failure(number);
+    match how {
+        How::Success => Outcome::Success { result: Some(Arc::from("[1]")) },
+        How::Retry { after, entropy } => Outcome::Retry { error, entropy, after },
+        How::Fail => Outcome::Fail { error },
+        How::Release => Outcome::Release,
+    }
+}
+
+fn back_off(number: u8) -> BackOff {
+    let base = Duration::from_secs(5);
+    let fixed = BackOff { base, jitter: Jitter::None, ..BackOff::default() };
+    match number {
+        0 => BackOff::default(),
+        1 => BackOff { strategy: Strategy::Fixed, ..fixed },
+        2 => BackOff { jitter: Jitter::Equal, ..fixed },
+        _ => BackOff { strategy: Strategy::None, ..fixed },
+    }
+}
+
+/// Large ones stand elsewhere in some stores.
+fn payload(large: bool) -> Arc<str> {
+    if large { format!("\"{}\"", "x".repeat(600)).into() } else { Arc::from("{}") }
+}

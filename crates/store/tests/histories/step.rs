@@ -1,0 +1,190 @@
+//! What can happen in a history. A step names sessions, tasks and leases by their place among
+//! those known when it runs, so that it means something in every history, also in one from which
+//! the steps before it were struck out.
+
+use std::time::Duration;
+
+/// A session, counted from the newest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Who {
+    /// One that holds leases, if there is such; otherwise one that is open.
+    Busy(u8),
+    /// One that is open. Where there is none, the step opens one instead.
+    Open(u8),
+    /// One that was opened at some time.
+    Any(u8),
+    /// One that never was.
+    Nobody,
+}
+
+/// A task, counted from the newest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// One in a state that the order is meant for, if there is such; otherwise any.
+    Fit(u8),
+    Known(u8),
+    Nothing,
+}
+
+/// A lease, as seen by the session that speaks of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Which {
+    /// One that it holds.
+    Held(u8),
+    /// One that it was granted at some time.
+    Past(u8),
+    /// One that another session holds.
+    Foreign(u8),
+    /// One that nobody was ever granted.
+    MadeUp(What),
+}
+
+/// Which claim, and how large.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimStep {
+    /// 0 is a new one, 1 the last one again, and so on.
+    pub(crate) back: u8,
+    pub(crate) max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum How {
+    Success,
+    Retry { after: Option<Duration>, entropy: u64 },
+    Fail,
+    Release,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FinishStep {
+    pub(crate) which: Which,
+    pub(crate) how: How,
+    pub(crate) logs: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskStep {
+    /// An id that came before, or a new one.
+    pub(crate) again: Option<What>,
+    pub(crate) tenant: bool,
+    pub(crate) queue: bool,
+    pub(crate) task_type: u8,
+    pub(crate) priority: u8,
+    pub(crate) delay: Duration,
+    pub(crate) retries: u32,
+    pub(crate) back_off: u8,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) large: bool,
+    /// A key and a body.
+    pub(crate) key: Option<(u8, u8)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenStep {
+    /// An id that came before, or a new one.
+    pub(crate) again: Option<Who>,
+    pub(crate) remote: bool,
+    pub(crate) bound: Option<bool>,
+    pub(crate) all_types: bool,
+    pub(crate) one_queue: bool,
+}
+
+impl OpenStep {
+    /// A new session that serves everything.
+    pub(crate) fn usual(remote: bool) -> Self {
+        Self { again: None, remote, bound: None, all_types: true, one_queue: false }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplayStep {
+    pub(crate) what: What,
+    /// Beyond the run that the task is in.
+    pub(crate) ahead: i8,
+    /// Beyond now, in seconds.
+    pub(crate) run_at: Option<i8>,
+}
+
+/// Why a session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Closed,
+    Died,
+    /// It is taken for dead by somebody who has not seen its last beat.
+    DiedBefore,
+}
+
+/// Which of a tenant's dead letters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeadStep {
+    pub(crate) tenant: bool,
+    pub(crate) queue: Option<bool>,
+    pub(crate) task_type: Option<u8>,
+    pub(crate) of_group: Option<u8>,
+    pub(crate) since: Option<u8>,
+    pub(crate) until: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReadStep {
+    Get { what: What, tenant: bool },
+    Attempts { what: What, tenant: bool },
+    List { tenant: bool, before: Option<What>, limit: u32 },
+    Dead { which: DeadStep, limit: u32, skip: bool },
+    Groups { which: DeadStep },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Submit {
+        tasks: Vec<TaskStep>,
+        offer: Option<(Who, ClaimStep)>,
+    },
+    Open(OpenStep),
+    Beat {
+        who: Who,
+        received: Vec<u8>,
+        unstarted: Vec<Which>,
+    },
+    End {
+        who: Who,
+        why: Why,
+    },
+    Exchange {
+        who: Who,
+        finishes: Vec<FinishStep>,
+        claim: Option<ClaimStep>,
+    },
+    Extend {
+        who: Who,
+        leases: Vec<(Which, Duration)>,
+    },
+    Reap {
+        silence: Duration,
+        entropy: u64,
+    },
+    Cancel {
+        tasks: Vec<What>,
+        foreign: bool,
+    },
+    Replay {
+        tasks: Vec<ReplayStep>,
+        payload: Option<bool>,
+        foreign: bool,
+    },
+    Retry {
+        tasks: Vec<What>,
+        foreign: bool,
+    },
+    Purge {
+        tasks: Vec<What>,
+        foreign: bool,
+    },
+    Read(ReadStep),
+    /// One of the last calls once more, word for word.
+    Again {
+        back: u8,
+    },
+    Advance(Duration),
+    Crash,
+}

@@ -1,0 +1,215 @@
+//! How steps are drawn: small name spaces, so that they meet, and the common thing more often than
+//! the odd one, so that histories come far.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option::{of, weighted};
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
+use proptest::sample::select;
+use proptest_state_machine::ReferenceStateMachine;
+
+use crate::step::{
+    ClaimStep, DeadStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
+    Which, Who, Why,
+};
+
+/// Steps mean something in every state, so nothing needs to be known to draw the next one.
+pub(crate) struct Steps;
+
+thread_local! {
+    static STEP: BoxedStrategy<Step> = step();
+}
+
+impl ReferenceStateMachine for Steps {
+    type State = ();
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<()> {
+        Just(()).boxed()
+    }
+
+    fn transitions((): &()) -> BoxedStrategy<Step> {
+        STEP.with(Clone::clone)
+    }
+
+    fn apply((): (), _: &Step) {}
+}
+
+fn step() -> BoxedStrategy<Step> {
+    prop_oneof![
+        13 => submit(),
+        5 => open().prop_map(Step::Open),
+        28 => exchange(),
+        5 => beat(),
+        13 => (holder(), why()).prop_map(|(who, why)| Step::End { who, why }),
+        3 => (holder(), vec((which(), seconds(&[0, 1, 60])), 1..3))
+            .prop_map(|(who, leases)| Step::Extend { who, leases }),
+        6 => (seconds(&[0, 1, 30]), any::<u64>())
+            .prop_map(|(silence, entropy)| Step::Reap { silence, entropy }),
+        3 => orders().prop_map(|(tasks, foreign)| Step::Cancel { tasks, foreign }),
+        6 => replay(),
+        3 => orders().prop_map(|(tasks, foreign)| Step::Retry { tasks, foreign }),
+        3 => orders().prop_map(|(tasks, foreign)| Step::Purge { tasks, foreign }),
+        5 => read().prop_map(Step::Read),
+        9 => (0..4_u8).prop_map(|back| Step::Again { back }),
+        9 => advance().prop_map(Step::Advance),
+        4 => Just(Step::Crash),
+    ]
+    .boxed()
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    prop_oneof![
+        16 => (0..3_u8).prop_map(Who::Open),
+        3 => (0..6_u8).prop_map(Who::Any),
+        1 => Just(Who::Nobody),
+    ]
+}
+
+fn holder() -> impl Strategy<Value = Who> {
+    prop_oneof![3 => (0..3_u8).prop_map(Who::Busy), 1 => who()]
+}
+
+fn what() -> impl Strategy<Value = What> {
+    prop_oneof![
+        10 => (0..6_u8).prop_map(What::Fit),
+        9 => (0..6_u8).prop_map(What::Known),
+        1 => Just(What::Nothing),
+    ]
+}
+
+fn which() -> impl Strategy<Value = Which> {
+    prop_oneof![
+        14 => (0..3_u8).prop_map(Which::Held),
+        4 => (0..4_u8).prop_map(Which::Past),
+        2 => (0..3_u8).prop_map(Which::Foreign),
+        1 => what().prop_map(Which::MadeUp),
+    ]
+}
+
+fn why() -> impl Strategy<Value = Why> {
+    prop_oneof![2 => Just(Why::Closed), 10 => Just(Why::Died), 2 => Just(Why::DiedBefore)]
+}
+
+fn seconds(choice: &[u64]) -> impl Strategy<Value = Duration> + use<> {
+    select(choice.to_vec()).prop_map(Duration::from_secs)
+}
+
+fn advance() -> impl Strategy<Value = Duration> {
+    let day = 24 * 60 * 60 * 1000;
+    select(vec![1, 1, 1000, 1000, 5000, 15_000, 15_000, 61_000, 61_000, 1_900_000, day])
+        .prop_map(Duration::from_millis)
+}
+
+fn claim() -> impl Strategy<Value = ClaimStep> {
+    let back = prop_oneof![14 => Just(0), 4 => Just(1), 2 => 2..4_u8];
+    (back, 0..5_usize).prop_map(|(back, max)| ClaimStep { back, max })
+}
+
+fn task() -> impl Strategy<Value = TaskStep> {
+    let place = (weighted(0.1, what()), weighted_bool(), weighted_bool(), 0..3_u8);
+    let order = (select(vec![0, 5, 5, 9]), select(vec![0, 0, 0, 0, 1, 30]), 0..3_u32);
+    let policy = (0..4_u8, weighted(0.4, seconds(&[1, 5])), any::<bool>());
+    let key = weighted(0.35, (0..3_u8, select(vec![0, 0, 0, 1])));
+    (place, order, policy, key).prop_map(|(place, order, policy, key)| {
+        let (again, tenant, queue, task_type) = place;
+        let (priority, delay, retries) = order;
+        let (back_off, timeout, large) = policy;
+        let delay = Duration::from_secs(delay);
+        TaskStep {
+            again,
+            tenant,
+            queue,
+            task_type,
+            priority,
+            delay,
+            retries,
+            back_off,
+            timeout,
+            large,
+            key,
+        }
+    })
+}
+
+/// Seldom true.
+fn weighted_bool() -> impl Strategy<Value = bool> {
+    prop_oneof![4 => Just(false), 1 => Just(true)]
+}
+
+fn submit() -> impl Strategy<Value = Step> {
+    let offer = weighted(0.4, (who(), claim()));
+    (vec(task(), 1..4), offer).prop_map(|(tasks, offer)| Step::Submit { tasks, offer })
+}
+
+fn open() -> impl Strategy<Value = OpenStep> {
+    let again = weighted(0.15, (0..6_u8).prop_map(Who::Any));
+    let bound = weighted(0.1, any::<bool>());
+    let rest = (any::<bool>(), bound, prop_oneof![4 => Just(true), 1 => Just(false)]);
+    (again, rest, weighted_bool()).prop_map(|(again, (remote, bound, all_types), one_queue)| {
+        OpenStep { again, remote, bound, all_types, one_queue }
+    })
+}
+
+fn beat() -> impl Strategy<Value = Step> {
+    (holder(), vec(0..3_u8, 0..3), vec(which(), 0..3))
+        .prop_map(|(who, received, unstarted)| Step::Beat { who, received, unstarted })
+}
+
+fn finish() -> impl Strategy<Value = FinishStep> {
+    let retry = (of(seconds(&[0, 0, 3])), any::<u64>());
+    let how = prop_oneof![
+        3 => Just(How::Success),
+        4 => retry.prop_map(|(after, entropy)| How::Retry { after, entropy }),
+        2 => Just(How::Fail),
+        2 => Just(How::Release),
+    ];
+    (which(), how, any::<bool>()).prop_map(|(which, how, logs)| FinishStep { which, how, logs })
+}
+
+fn exchange() -> impl Strategy<Value = Step> {
+    let finishing = (holder(), vec(finish(), 1..4), weighted(0.6, claim()));
+    let claiming = (who(), Just(Vec::new()), claim().prop_map(Some));
+    prop_oneof![2 => finishing, 3 => claiming].prop_map(|(who, finishes, claim)| Step::Exchange {
+        who,
+        finishes,
+        claim,
+    })
+}
+
+fn orders() -> impl Strategy<Value = (Vec<What>, bool)> {
+    (vec(what(), 1..4), weighted_bool())
+}
+
+fn replay() -> impl Strategy<Value = Step> {
+    let ahead = prop_oneof![8 => Just(0), 1 => Just(-1), 1 => Just(1)];
+    let one = (what(), ahead, weighted(0.3, select(vec![-5, 0, 5])));
+    let one = one.prop_map(|(what, ahead, run_at)| ReplayStep { what, ahead, run_at });
+    (vec(one, 1..4), weighted(0.3, any::<bool>()), weighted_bool())
+        .prop_map(|(tasks, payload, foreign)| Step::Replay { tasks, payload, foreign })
+}
+
+fn dead() -> impl Strategy<Value = DeadStep> {
+    let lane = (weighted_bool(), weighted(0.2, any::<bool>()), weighted(0.2, 0..3_u8));
+    let time = (weighted(0.2, 0..70_u8), weighted(0.2, 0..70_u8));
+    (lane, weighted(0.2, 0..4_u8), time).prop_map(|(lane, of_group, (since, until))| {
+        let (tenant, queue, task_type) = lane;
+        DeadStep { tenant, queue, task_type, of_group, since, until }
+    })
+}
+
+fn read() -> impl Strategy<Value = ReadStep> {
+    prop_oneof![
+        (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Get { what, tenant }),
+        (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Attempts { what, tenant }),
+        (weighted_bool(), of(what()), 0..4_u32)
+            .prop_map(|(tenant, before, limit)| ReadStep::List { tenant, before, limit }),
+        (dead(), 0..4_u32, any::<bool>()).prop_map(|(which, limit, skip)| ReadStep::Dead {
+            which,
+            limit,
+            skip
+        }),
+        dead().prop_map(|which| ReadStep::Groups { which }),
+    ]
+}

@@ -1,0 +1,222 @@
+//! How often what was seen: histories that never come upon anything prove nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use duly_core::id::TaskId;
+use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::ports::store::{Controlled, Exchange, Extended, Submit, Submitted};
+use duly_core::state::Status;
+use duly_core::task::Task;
+
+use crate::call::{Answer, Call};
+use crate::known::Known;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) cases: u64,
+    pub(crate) steps: u64,
+    seen: BTreeMap<String, u64>,
+}
+
+/// What must be seen, and how often in a thousand histories.
+const INTERESTING: [(&str, u64); 20] = [
+    ("submit HandedOff", 200),
+    ("submit HandedOff again", 20),
+    ("submit Replayed", 200),
+    ("submit KeyReused", 100),
+    ("finish Done", 1000),
+    ("finish Done again", 50),
+    ("finish LeaseLost", 200),
+    ("finish Unknown", 20),
+    ("claim again", 100),
+    ("extend Done", 50),
+    ("extend LeaseLost", 20),
+    ("cancel Conflict", 20),
+    ("replay Done again", 20),
+    ("replay Conflict", 50),
+    ("retry Done", 20),
+    ("purge Done of a failed task", 20),
+    ("loss leads to the dead letters", 15),
+    ("suspect granted alone", 20),
+    ("timeout", 100),
+    ("unacknowledged lease released", 50),
+];
+/// Kinds of answers in a line of the report.
+const PER_LINE: usize = 5;
+const CRASH: &str = "crash with a live lease elsewhere";
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.cases += other.cases;
+        self.steps += other.steps;
+        for (what, times) in &other.seen {
+            *self.seen.entry(what.clone()).or_default() += times;
+        }
+    }
+
+    /// Everything interesting was seen.
+    pub(crate) fn check(&self) {
+        for (what, times) in INTERESTING.into_iter().chain([(CRASH, 50)]) {
+            let (seen, wanted) = (self.times(what), times * self.cases / 1000);
+            assert!(seen >= wanted, "{what}: seen {seen} times, wanted {wanted}\n{self}");
+        }
+    }
+
+    fn times(&self, what: &str) -> u64 {
+        self.seen.get(what).copied().unwrap_or(0)
+    }
+
+    fn count(&mut self, what: impl Into<String>) {
+        *self.seen.entry(what.into()).or_default() += 1;
+    }
+
+    pub(crate) fn note_crash(&mut self, known: &Known) {
+        self.count("crash");
+        let elsewhere = known.workers.iter().filter(|worker| worker.remote && worker.open);
+        let ids: Vec<_> = elsewhere.map(|worker| Some(worker.id)).collect();
+        let running = known.state.values().filter(|task| task.status == Status::Running);
+        if running.into_iter().any(|task| ids.contains(&task.session)) {
+            self.count(CRASH);
+        }
+    }
+
+    pub(crate) fn note(
+        &mut self,
+        call: &Call,
+        answer: &Answer,
+        before: &BTreeMap<TaskId, Task>,
+        known: &Known,
+    ) {
+        let after = &known.state;
+        match (call, answer) {
+            (Call::Submit(batch), Answer::Submitted(answers)) => {
+                self.note_submit(batch, answers, before);
+            }
+            (Call::Exchange(exchange), Answer::Exchanged { finished, .. }) => {
+                for (item, answer) in exchange.finishes.iter().zip(finished) {
+                    self.note_finish(item, *answer, before);
+                }
+                self.note_claim(exchange, answer, before);
+            }
+            (Call::Extend(_), Answer::Extended(answers)) => {
+                for answer in answers {
+                    let name = match answer {
+                        Extended::Done { .. } => "Done",
+                        Extended::LeaseLost => "LeaseLost",
+                        Extended::Unknown => "Unknown",
+                    };
+                    self.count(format!("extend {name}"));
+                }
+            }
+            (Call::Reap(_), Answer::TakenBack(leases)) => {
+                for (_, id, _) in leases {
+                    let charged = after[id].charged > before[id].charged;
+                    self.count(if charged { "timeout" } else { "unacknowledged lease released" });
+                }
+            }
+            (_, Answer::Controlled(answers)) => self.note_orders(call, answers, before, after),
+            (_, Answer::IsOpen(open)) => self.count(format!("beat {open}")),
+            (Call::End { why, .. }, Answer::PutBack(held)) if !held.is_empty() => {
+                self.count(format!("end {why:?} with leases"));
+            }
+            _ => {}
+        }
+        let lost = |task: &&Task| {
+            let ran = before.get(&task.id).is_some_and(|it| it.status == Status::Running);
+            let code = task.error.as_ref().map(|error| error.code.as_str());
+            ran && task.status == Status::Failed && code == Some("WORKER_LOST")
+        };
+        for _ in after.values().filter(lost) {
+            self.count("loss leads to the dead letters");
+        }
+    }
+
+    fn note_submit(
+        &mut self,
+        batch: &Submit,
+        answers: &[Submitted],
+        before: &BTreeMap<TaskId, Task>,
+    ) {
+        for (task, answer) in batch.tasks.iter().zip(answers) {
+            let again = if before.contains_key(&task.id) { " again" } else { "" };
+            let name = match answer {
+                Submitted::Stored => "Stored",
+                Submitted::HandedOff { .. } => "HandedOff",
+                Submitted::Replayed { .. } => "Replayed",
+                Submitted::KeyReused => "KeyReused",
+                Submitted::LaneLimit => "LaneLimit",
+            };
+            self.count(format!("submit {name}{again}"));
+        }
+    }
+
+    fn note_finish(&mut self, item: &Finish, answer: Finished, before: &BTreeMap<TaskId, Task>) {
+        let ran = before.get(&item.task).is_some_and(|task| task.status == Status::Running);
+        self.count(match answer {
+            Finished::Done if !ran => "finish Done again",
+            Finished::Done => "finish Done",
+            Finished::LeaseLost => "finish LeaseLost",
+            Finished::Unknown => "finish Unknown",
+        });
+        if answer == Finished::Done && ran && matches!(item.outcome, Outcome::Release) {
+            self.count("finish Done of a release");
+        }
+    }
+
+    fn note_claim(
+        &mut self,
+        exchange: &Exchange,
+        answer: &Answer,
+        before: &BTreeMap<TaskId, Task>,
+    ) {
+        let (Some(_), Answer::Exchanged { leases, .. }) = (exchange.claim, answer) else { return };
+        let losses = |id| before.get(id).map_or(0, |task: &Task| task.losses);
+        let held = |id, epoch| before.get(id).is_some_and(|task: &Task| task.epoch == epoch);
+        match &leases[..] {
+            [] => self.count("claim of nothing"),
+            [lease, ..] if held(&lease.task, lease.epoch) => self.count("claim again"),
+            [lease] if losses(&lease.task) >= SUSPECT_LOSSES => self.count("suspect granted alone"),
+            _ => self.count("claim granted"),
+        }
+    }
+
+    fn note_orders(
+        &mut self,
+        call: &Call,
+        answers: &[Controlled],
+        before: &BTreeMap<TaskId, Task>,
+        after: &BTreeMap<TaskId, Task>,
+    ) {
+        let (name, ids): (_, Vec<TaskId>) = match call {
+            Call::Cancel(order) => ("cancel", order.tasks.clone()),
+            Call::Replay(order) => ("replay", order.tasks.iter().map(|it| it.task).collect()),
+            Call::Retry(order) => ("retry", order.tasks.clone()),
+            Call::Purge(order) => ("purge", order.tasks.clone()),
+            _ => return,
+        };
+        for (id, answer) in ids.iter().zip(answers) {
+            let changed = before.get(id) != after.get(id);
+            let detail = match (answer, name) {
+                (Controlled::Done, "purge") if changed => "Done of a failed task",
+                (Controlled::Done, _) if changed => "Done",
+                (Controlled::Done, _) => "Done again",
+                (Controlled::Conflict { .. }, _) => "Conflict",
+                (Controlled::Unknown, _) => "Unknown",
+            };
+            self.count(format!("{name} {detail}"));
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} histories, {} steps", self.cases, self.steps)?;
+        for (number, (what, times)) in self.seen.iter().enumerate() {
+            let gap = if number % PER_LINE == 0 { ";\n " } else { "," };
+            write!(f, "{gap} {times} {what}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! Two stores that are asked the same, on clocks that are moved alike.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::{
+    Home, ListTasks, OpenSession, OpenedSession, Rules, Store, Submitted,
+};
+use duly_core::time::Timestamp;
+use duly_store::clock::ManualClock;
+use duly_store::memory::MemoryStore;
+use duly_store::sqlite::SqliteStore;
+use tempfile::TempDir;
+
+use crate::call::{Answer, Beats, Call, ask};
+use crate::known::{Known, Worker, tenant};
+use crate::step::{Step, Why};
+use crate::tally::Tally;
+
+const START: i64 = 1_900_000_000_000;
+/// Low, so that histories get there.
+const RULES: Rules = Rules { loss_limit: 3 };
+
+pub(crate) struct World {
+    memory: Arc<MemoryStore>,
+    sqlite: Option<Arc<SqliteStore>>,
+    clocks: [Arc<ManualClock>; 2],
+    beats: [Beats; 2],
+    known: Known,
+    pub(crate) tally: Tally,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(Timestamp::from_millis(START)))
+}
+
+fn open(path: &Path, clock: &Arc<ManualClock>) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(path, clock.clone(), RULES).unwrap())
+}
+
+/// Where files cost no disk, if there is such a place: a sync per commit is not what is tested.
+fn directory() -> TempDir {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// The file of an empty store: copying it is faster than making it.
+fn empty_file() -> &'static [u8] {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let directory = directory();
+        let path = directory.path().join("duly.db");
+        drop(open(&path, &clock()));
+        std::fs::read(path).unwrap()
+    })
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let directory = directory();
+        let path = directory.path().join("duly.db");
+        std::fs::write(&path, empty_file()).unwrap();
+        let clocks = [clock(), clock()];
+        Self {
+            memory: Arc::new(MemoryStore::new(clocks[0].clone(), RULES)),
+            sqlite: Some(open(&path, &clocks[1])),
+            beats: [Beats::new(), Beats::new()],
+            known: Known::new(clocks[0].now()),
+            tally: Tally::default(),
+            clocks,
+            path,
+            _directory: directory,
+        }
+    }
+
+    fn stores(&self) -> [Arc<dyn Store>; 2] {
+        [self.memory.clone(), self.sqlite.clone().expect("it is open")]
+    }
+
+    /// Takes a step in both stores and compares what they say and what they hold.
+    pub(crate) async fn take(&mut self, step: Step) {
+        match step {
+            Step::Advance(by) => {
+                self.clocks.iter().for_each(|clock| clock.advance(by));
+                self.known.now = self.clocks[0].now();
+            }
+            Step::Crash => {
+                self.crash();
+                self.known.state.clear();
+                self.compare(&"a crash").await;
+            }
+            step => {
+                let Some(call) = self.known.call(step) else { return };
+                self.ask(call).await;
+            }
+        }
+        self.tally.steps += 1;
+    }
+
+    async fn ask(&mut self, call: Call) {
+        let [model, sqlite] = self.stores();
+        let expected = ask(&*model, &self.beats[0], call.clone()).await;
+        let found = ask(&*sqlite, &self.beats[1], call.clone()).await;
+        drop((model, sqlite));
+        assert_eq!(found, expected, "SQLite (left) and the model disagree on {call:?}");
+        self.learn(&call, &expected);
+        let before = std::mem::take(&mut self.known.state);
+        self.compare(&call).await;
+        self.tally.note(&call, &expected, &before, &self.known);
+        self.known.calls.push(call);
+    }
+
+    fn crash(&mut self) {
+        self.tally.note_crash(&self.known);
+        self.memory = Arc::new(self.memory.after_crash());
+        // Nothing is ended or handed back; the file is left as a dead process leaves it.
+        self.sqlite = None;
+        self.sqlite = Some(open(&self.path, &self.clocks[1]));
+        // Whoever has watched the beats has died too.
+        self.beats = [Beats::new(), Beats::new()];
+        for worker in &mut self.known.workers {
+            worker.open &= worker.remote;
+        }
+    }
+
+    fn learn(&mut self, call: &Call, answer: &Answer) {
+        match (call, answer) {
+            (Call::Open(session), _) => self.learn_session(session),
+            (Call::End { session, why }, _) if *why != Why::DiedBefore => {
+                let ended = self.known.workers.iter_mut().find(|it| it.id == *session);
+                ended.into_iter().for_each(|worker| worker.open = worker.remote);
+            }
+            (Call::Submit(batch), Answer::Submitted(answers)) => {
+                for (task, answer) in batch.tasks.iter().zip(answers) {
+                    if !self.known.tasks.contains(&task.id) && *answer == Submitted::Stored {
+                        self.known.tasks.push(task.id);
+                    }
+                    if let (Submitted::HandedOff { epoch, .. }, Some(offer)) = (answer, batch.offer)
+                    {
+                        self.known.tasks.retain(|id| *id != task.id);
+                        self.known.tasks.push(task.id);
+                        self.learn_leases(offer.session, offer.sequence, &[(task.id, *epoch)]);
+                    }
+                }
+            }
+            (Call::Exchange(exchange), Answer::Exchanged { leases, .. }) => {
+                let leases: Vec<_> = leases.iter().map(|it| (it.task, it.epoch)).collect();
+                if let Some(claim) = exchange.claim {
+                    self.learn_leases(claim.session, claim.sequence, &leases);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_session(&mut self, session: &OpenSession) {
+        if self.known.workers.iter().all(|worker| worker.id != session.id) {
+            let remote = session.home == Home::Remote;
+            let (open, sequence, leases) = (true, 0, Vec::new());
+            self.known.workers.push(Worker { id: session.id, remote, open, sequence, leases });
+        }
+    }
+
+    fn learn_leases(&mut self, session: SessionId, sequence: u64, leases: &[(TaskId, u32)]) {
+        let worker = self.known.workers.iter_mut().find(|worker| worker.id == session);
+        let Some(worker) = worker else { return };
+        worker.sequence = worker.sequence.max(sequence);
+        for lease in leases {
+            if !worker.leases.contains(lease) {
+                worker.leases.push(*lease);
+            }
+        }
+    }
+
+    /// Both stores hold the same.
+    async fn compare(&mut self, after: &(dyn fmt::Debug + Sync)) {
+        let [model, sqlite] = self.stores();
+        for other in [false, true] {
+            let page = ListTasks { tenant: tenant(other), before: None, limit: 200 };
+            let (expected, found) = (model.list(page.clone()).await, sqlite.list(page).await);
+            let (expected, found) = (expected.unwrap().tasks, found.unwrap().tasks);
+            assert_eq!(found, expected, "SQLite (left) differs from the model after {after:?}");
+            self.known.state.extend(expected.into_iter().map(|task| (task.id, task)));
+        }
+        let ids: Vec<_> = self.known.state.keys().copied().collect();
+        let turn = usize::try_from(self.tally.steps).unwrap();
+        for id in ids.iter().cycle().skip(turn).take(ids.len().min(1)) {
+            self.compare_attempts(*id).await;
+        }
+        let (expected, found) = (model.sessions().await.unwrap(), sqlite.sessions().await.unwrap());
+        let (expected, found) = (self.look_at(0, expected), self.look_at(1, found));
+        assert_eq!(found, expected, "SQLite's sessions (left) differ after {after:?}");
+        for worker in self.known.workers.iter_mut().filter(|worker| worker.remote) {
+            worker.open = expected.iter().any(|(opened, _)| opened.id == worker.id);
+        }
+    }
+
+    async fn compare_attempts(&self, id: TaskId) {
+        let owner = &self.known.state[&id].lane.tenant;
+        let [model, sqlite] = self.stores();
+        let (expected, found) = (model.attempts(owner, id).await, sqlite.attempts(owner, id).await);
+        assert_eq!(found.unwrap(), expected.unwrap(), "the attempts of {id}");
+    }
+
+    /// Open sessions by their ids, and whether each has beaten since the last look.
+    fn look_at(&mut self, side: usize, opened: Vec<OpenedSession>) -> Vec<(OpenSession, bool)> {
+        let look = |it: OpenedSession| {
+            let seen = self.beats[side].entry(it.opened.id).or_default();
+            let beaten = seen.last() != Some(&it.beat);
+            seen.push(it.beat);
+            (it.opened, beaten)
+        };
+        let mut sessions: Vec<_> = opened.into_iter().map(look).collect();
+        sessions.sort_by_key(|(opened, _)| opened.id);
+        sessions
+    }
+
+    /// A last look at everything.
+    pub(crate) async fn leave(&mut self) {
+        let ids: Vec<_> = self.known.state.keys().copied().collect();
+        for id in ids {
+            self.compare_attempts(id).await;
+        }
+    }
+}
