@@ -8,6 +8,8 @@ pub mod checker;
 pub mod command;
 pub mod crash;
 pub mod disk;
+pub mod effects;
+pub mod journal;
 pub mod load;
 pub mod process;
 pub mod raw;
@@ -18,6 +20,8 @@ pub mod site;
 pub mod target;
 pub mod trace;
 pub mod wait;
+pub mod worker;
 
 pub use self::server::Server;
 pub use self::target::Target;
+pub use self::worker::Worker;

@@ -116,6 +116,12 @@ impl Server {
         Ok(kill_process(self.pid, Signal::INT)?)
     }
 
+    /// Sends what a service manager sends, and waits for its end.
+    pub async fn terminate(self) -> anyhow::Result<(ExitStatus, String)> {
+        kill_process(self.pid, Signal::TERM)?;
+        self.ended().await
+    }
+
     /// Waits for its end; returns the status and all it said on standard error. Standard output
     /// must have held the URL alone.
     pub async fn ended(mut self) -> anyhow::Result<(ExitStatus, String)> {

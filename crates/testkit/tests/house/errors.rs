@@ -53,6 +53,7 @@ fn status(name: &str) -> u16 {
         "CONFLICT" => 409,
         "UNSUPPORTED_MEDIA_TYPE" => 415,
         "UNPROCESSABLE_ENTITY" => 422,
+        "TOO_MANY_REQUESTS" => 429,
         "INTERNAL_SERVER_ERROR" => 500,
         "SERVICE_UNAVAILABLE" => 503,
         _ => panic!("add the number of the status {name} to this test"),

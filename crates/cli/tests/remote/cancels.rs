@@ -1,0 +1,163 @@
+//! People who cancel, against a worker that claims and finishes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use duly_client::wire::{
+    CancelRequest, ClaimRequest, FinishRequest, HeartbeatRequest, LeaseStatus, LeaseView,
+    OutcomeKind, OutcomeView, RegisterRequest,
+};
+use duly_client::{Client, Error};
+use duly_core::id::{SessionId, TaskId};
+use duly_core::state::Status;
+use duly_testkit::report;
+use duly_testkit::wait::observe_for;
+use futures_util::future::{join_all, try_join_all};
+use rand::Rng as _;
+use rand::seq::SliceRandom as _;
+
+use super::{Site, task};
+
+const TASKS: usize = 2_000;
+const ROUND: usize = 20;
+/// What finishes are ahead of cancels, at the least.
+const LEAST_HEAD_START: Duration = Duration::from_micros(100);
+/// How often each kind must win, or the race was none.
+const EACH: usize = 100;
+
+/// Who won how often.
+#[derive(Debug, Default)]
+struct Winners {
+    /// The task was cancelled before anybody claimed it.
+    cancel_before_claim: usize,
+    /// The task was cancelled while it ran, and its worker was refused.
+    cancel_before_finish: usize,
+    /// The worker finished first, and the cancel was refused.
+    finish: usize,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancel_and_finish_have_one_winner_each() -> anyhow::Result<()> {
+    let site = Site::start(&[]).await?;
+    let mut random = report::seeded("cancel_and_finish_have_one_winner_each")?;
+    let mut runner = Runner::register(site.server.client()).await?;
+    let mut winners = Winners::default();
+    let mut head_start = LEAST_HEAD_START;
+    for _ in 0..TASKS / ROUND {
+        let mut ids = site.submit_all(&vec![task("race", Duration::ZERO); ROUND]).await?;
+        ids.shuffle(&mut random);
+        let (cancelled, finished) = if random.random() {
+            let (cancelled, leases) = tokio::join!(runner.cancel(&ids), runner.claim());
+            (cancelled?, runner.finish(leases?).await?)
+        } else {
+            let leases = runner.claim().await?;
+            // Whoever is ahead gets a later start, so that the race is close on any machine.
+            let ahead = winners.finish > winners.cancel_before_finish;
+            head_start = head_start.mul_f64(if ahead { 0.7 } else { 1.4 }).max(LEAST_HEAD_START);
+            let cancel = async {
+                observe_for(head_start).await;
+                runner.cancel(&ids).await
+            };
+            let (finished, cancelled) = tokio::join!(runner.finish(leases), cancel);
+            (cancelled?, finished?)
+        };
+        runner.sequence += u64::from(!finished.is_empty());
+        for id in ids {
+            let status = site.get(id).await?.status;
+            winners.judge(status, cancelled[&id], finished.get(&id).copied())?;
+        }
+    }
+    report::say(&format!("{winners:?}"));
+    let Winners { cancel_before_claim, cancel_before_finish, finish } = winners;
+    assert_eq!(cancel_before_claim + cancel_before_finish + finish, TASKS);
+    assert!(cancel_before_claim.min(cancel_before_finish).min(finish) >= EACH, "no race");
+    Ok(())
+}
+
+impl Winners {
+    /// Counts one task; an error if it has no winner, or two.
+    fn judge(
+        &mut self,
+        status: Status,
+        cancelled: bool,
+        finished: Option<LeaseStatus>,
+    ) -> anyhow::Result<()> {
+        let winner = match (cancelled, finished) {
+            (true, None) => &mut self.cancel_before_claim,
+            (true, Some(LeaseStatus::LeaseLost)) => &mut self.cancel_before_finish,
+            (false, Some(LeaseStatus::Done)) => &mut self.finish,
+            other => anyhow::bail!("no winner, or two: {other:?}, the task is {status}"),
+        };
+        *winner += 1;
+        let expected = if cancelled { Status::Cancelled } else { Status::Success };
+        ensure!(status == expected, "the task is {status} instead of {expected}");
+        Ok(())
+    }
+}
+
+/// A worker by hand, so that claims and finishes happen when the test wants them.
+struct Runner {
+    client: Client,
+    session: SessionId,
+    sequence: u64,
+}
+
+impl Runner {
+    async fn register(client: &Client) -> anyhow::Result<Self> {
+        let worker = RegisterRequest {
+            name: None,
+            types: vec!["race".to_owned()],
+            queues: Vec::new(),
+            capacity: None,
+        };
+        let session = client.register(&worker).await?.session_id;
+        Ok(Self { client: client.clone(), session, sequence: 1 })
+    }
+
+    async fn claim(&self) -> anyhow::Result<Vec<LeaseView>> {
+        let claim = ClaimRequest {
+            session_id: self.session,
+            seq: self.sequence,
+            max: ROUND,
+            wait_seconds: None,
+        };
+        // A sign of life with every claim: a round is far shorter than the TTL.
+        self.client.heartbeat(self.session, &HeartbeatRequest::default()).await?;
+        Ok(self.client.claim(&claim).await?.leases)
+    }
+
+    /// Finishes each lease in a request of its own, all at once.
+    async fn finish(&self, leases: Vec<LeaseView>) -> anyhow::Result<HashMap<TaskId, LeaseStatus>> {
+        let calls = leases.iter().map(|lease| async {
+            let outcome = OutcomeView {
+                task_id: lease.task.task_id,
+                epoch: lease.epoch,
+                outcome: OutcomeKind::Success,
+                result: None,
+                error: None,
+                after_seconds: None,
+                log: None,
+            };
+            let request = FinishRequest { session_id: self.session, outcomes: vec![outcome] };
+            let answer = self.client.finish(&request).await?;
+            let item = answer.items.first().context("no answer")?;
+            anyhow::Ok((item.task_id, item.status))
+        });
+        Ok(try_join_all(calls).await?.into_iter().collect())
+    }
+
+    /// Cancels each task in a request of its own, all at once; tells which were cancelled.
+    async fn cancel(&self, ids: &[TaskId]) -> anyhow::Result<HashMap<TaskId, bool>> {
+        let order = CancelRequest { reason: Some("a race".to_owned()) };
+        let calls = ids.iter().map(|id| async {
+            match self.client.cancel_task(*id, &order).await {
+                Ok(_) => Ok((*id, true)),
+                Err(error) if error.code() == Some("STATE_CONFLICT") => Ok((*id, false)),
+                Err(error) => Err(error),
+            }
+        });
+        let answers: Vec<Result<_, Error>> = join_all(calls).await;
+        Ok(answers.into_iter().collect::<Result<_, _>>()?)
+    }
+}
