@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::fields::{self, Fields, Place};
 
 /// The most dead letters per second that a replay may ask for: more is all at once.
-const PER_SECOND: f64 = 100_000.0;
+const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
 
 /// `{reason?}`
 pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {
@@ -53,8 +53,8 @@ impl ReplayDead {
         let at = Place::Body;
         let filter = fields.string(filter, at.field("filter")).unwrap_or_default();
         let per_second = fields.number(per_second, at.field("perSecond"));
-        if per_second.is_some_and(|rate| rate <= 0.0 || rate > PER_SECOND) {
-            let detail = format!("must be above 0 and at most {PER_SECOND}");
+        if per_second.is_some_and(|rate| !PER_SECOND.contains(&rate)) {
+            let detail = format!("must be from {} to {}", PER_SECOND.start(), PER_SECOND.end());
             fields.refuse(at.field("perSecond"), "OUT_OF_RANGE", detail);
         }
         fields.end(Some(Self { filter, per_second }))

@@ -11,11 +11,12 @@ use tokio::sync::Notify;
 pub(crate) struct Deadlines {
     next: AtomicI64,
     changed: Notify,
+    woken: Notify,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        Self { next: AtomicI64::new(i64::MAX), changed: Notify::new() }
+        Self { next: AtomicI64::new(i64::MAX), changed: Notify::new(), woken: Notify::new() }
     }
 }
 
@@ -50,13 +51,18 @@ impl Deadlines {
         (next < i64::MAX).then(|| Timestamp::clamped(next))
     }
 
-    /// Waits until there is an earlier time, or [`Self::wake`].
+    /// Waits until there is an earlier time.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
     /// There is something else to watch.
     pub(crate) fn wake(&self) {
-        self.changed.notify_one();
+        self.woken.notify_one();
+    }
+
+    /// Waits for [`Self::wake`].
+    pub(crate) async fn woken(&self) {
+        self.woken.notified().await;
     }
 }

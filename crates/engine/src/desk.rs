@@ -23,15 +23,30 @@ pub(crate) struct Waiting {
     pub(crate) claim: Claim,
     /// Whether the worker asks again for what it did not get.
     repeatable: bool,
+    /// Whether the store was asked for it.
+    tried: bool,
     reply: oneshot::Sender<Vec<Lease>>,
 }
 
 impl Waiting {
     /// Hands the leases over. Those that come back are nobody's and have to be released.
-    pub(crate) fn serve(self, leases: Vec<Lease>) -> Result<(), Vec<Lease>> {
+    fn serve(self, leases: Vec<Lease>) -> Served {
         let repeatable = self.repeatable;
-        self.reply.send(leases).or_else(|leases| if repeatable { Ok(()) } else { Err(leases) })
+        match self.reply.send(leases) {
+            Ok(()) => Served::Delivered,
+            Err(_) if repeatable => Served::Kept,
+            Err(leases) => Served::Orphaned(leases),
+        }
     }
+}
+
+/// What became of leases that were handed to a claim.
+enum Served {
+    Delivered,
+    /// The worker no longer waited; it asks for the same number again.
+    Kept,
+    /// The worker no longer waited, and asks for another number next.
+    Orphaned(Vec<Lease>),
 }
 
 /// The desks of all sessions that claim here.
@@ -106,7 +121,7 @@ impl Desk {
             return None;
         }
         let (reply, leases) = oneshot::channel();
-        state.waiting = Some(Waiting { claim, repeatable, reply });
+        state.waiting = Some(Waiting { claim, repeatable, tried: false, reply });
         state.reserved = false;
         state.withdrawn = None;
         drop(state);
@@ -115,11 +130,26 @@ impl Desk {
     }
 
     /// Gives up a claim, now or when whoever has it wants to put it back. Until then it may still
-    /// be served.
+    /// be served. One that the store was never asked for stays until it was: the dispatcher is on
+    /// its way.
     pub(crate) fn withdraw(&self, sequence: u64) {
         let mut state = self.state.lock();
         state.withdrawn = Some(sequence);
-        state.waiting = state.waiting.take().filter(|it| it.claim.sequence != sequence);
+        let stays = |it: &Waiting| it.claim.sequence != sequence || !it.tried;
+        state.waiting = state.waiting.take().filter(stays);
+    }
+
+    /// Serves a claim that was taken from here. Leases that come back are to be released.
+    pub(crate) fn serve(&self, waiting: Waiting, leases: Vec<Lease>) -> Vec<Lease> {
+        match waiting.serve(leases) {
+            Served::Delivered => Vec::new(),
+            Served::Kept => {
+                // Should the same number be waiting again, the store is asked for it at once.
+                self.hint(Timestamp::EPOCH);
+                Vec::new()
+            }
+            Served::Orphaned(leases) => leases,
+        }
     }
 
     /// Takes the claim for what is due, unless its worker has gone.
@@ -136,9 +166,9 @@ impl Desk {
         state.waiting.take().filter(|waiting| !waiting.reply.is_closed())
     }
 
-    /// Puts an unserved claim back, unless a newer one was placed meanwhile.
+    /// Puts a claim back for which the store had nothing, unless a newer one was placed meanwhile.
     pub(crate) fn put_back(&self, waiting: Waiting) {
-        self.restore(waiting, false);
+        self.restore(Waiting { tried: true, ..waiting }, false);
     }
 
     /// Puts an unserved claim back for the dispatcher.

@@ -31,6 +31,9 @@ pub(crate) struct Dispatcher {
     pub(crate) inbox: mpsc::UnboundedReceiver<FinishCall>,
     pub(crate) outcomes: Arc<Outcomes>,
     pub(crate) deadlines: Arc<Deadlines>,
+    /// Whether outcomes wait for a store that is away. Those of workers elsewhere do not: the
+    /// worker is told, keeps them and sends them again.
+    pub(crate) patient: bool,
 }
 
 /// What the loop knows between two exchanges.
@@ -157,6 +160,10 @@ impl Dispatcher {
                 if let Some(waiting) = waiting {
                     self.desk.put_back(waiting);
                 }
+                if !self.patient && error.is_retryable() {
+                    // Whoever waits for an answer sees that there is none.
+                    state.finishes.clear();
+                }
                 endure(state, count, claimed, &error);
                 false
             }
@@ -169,16 +176,18 @@ impl Dispatcher {
         for (pending, finished) in committed.into_iter().zip(answer.finished) {
             pending.settle(finished);
         }
-        let Some(waiting) = waiting else { return };
+        let Some(waiting) = waiting else {
+            // Nobody waits now, but somebody will.
+            state.due = state.due.into_iter().chain(answer.next_due).min();
+            return;
+        };
         state.due = answer.next_due;
         if answer.leases.is_empty() {
             self.desk.put_back(waiting);
             return;
         }
         self.deadlines.expect(&answer.leases);
-        if let Err(leases) = waiting.serve(answer.leases) {
-            give_back(state, &leases);
-        }
+        give_back(state, &self.desk.serve(waiting, answer.leases));
     }
 }
 

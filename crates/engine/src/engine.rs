@@ -241,6 +241,7 @@ impl Inner {
             deadlines: Arc::clone(&self.deadlines),
             seen: HashMap::new(),
             last_read: None,
+            steady_since: None,
         };
         self.loops.spawn(observer.run(self.stop.clone()));
     }

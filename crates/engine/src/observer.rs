@@ -11,6 +11,7 @@ use std::time::Duration;
 use duly_core::id::SessionId;
 use duly_core::ports::random::Random;
 use duly_core::ports::store::{self, Ending, OpenedSession, Reap, Store};
+use duly_core::time::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,8 @@ pub(crate) struct Observer {
     pub(crate) seen: HashMap<SessionId, (u64, Instant)>,
     /// When the sessions were last read.
     pub(crate) last_read: Option<Instant>,
+    /// Since when they have been read without a gap.
+    pub(crate) steady_since: Option<Instant>,
 }
 
 impl Observer {
@@ -50,23 +53,40 @@ impl Observer {
             };
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-                () = self.deadlines.changed() => {}
+                () = self.sleep(pause) => {}
+                () = self.deadlines.woken() => {}
             }
+        }
+    }
+
+    /// Sleeps, less if a lease with an earlier deadline is granted meanwhile.
+    async fn sleep(&self, pause: Duration) {
+        let mut pause = pause;
+        while tokio::time::timeout(pause, self.deadlines.changed()).await.is_ok() {
+            pause = self.pause().await;
         }
     }
 
     /// One look at all sessions and deadlines.
     async fn run_once(&mut self) -> store::Result<()> {
+        let attached = self.remotes.ids();
         let sessions = self.store.sessions().await?;
+        for id in attached {
+            // It ended while somebody used it.
+            if sessions.iter().all(|session| session.opened.id != id) {
+                self.remotes.detach(id);
+            }
+        }
         for (session, beat) in self.judge(&sessions, Instant::now()) {
             tracing::warn!(session.id = %session, "a worker is silent; its leases are taken back");
+            // Should it have beaten meanwhile, it goes on; else the next look detaches it.
             let tasks = self.store.end_session(session, Ending::Died { beat }).await?;
-            self.remotes.detach(session);
             self.outcomes.announce(tasks);
         }
         let now = self.store.now().await?;
-        let unacknowledged_before = now.minus(self.ttl);
+        // After a gap everybody has the full time again, to acknowledge too.
+        let steady = self.steady_since.is_some_and(|since| since.elapsed() >= self.ttl);
+        let unacknowledged_before = if steady { now.minus(self.ttl) } else { Timestamp::EPOCH };
         let reap = Reap { unacknowledged_before, entropy: self.random.next() };
         self.deadlines.forget();
         let reaped = self.store.reap(reap).await?;
@@ -85,6 +105,7 @@ impl Observer {
         let broken = self.last_read.is_none_or(|last| now - last > self.ttl / 2);
         if broken {
             self.seen.clear();
+            self.steady_since = Some(now);
         }
         self.last_read = Some(now);
         let mut seen = HashMap::with_capacity(sessions.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use duly_core::id::SessionId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{OpenSession, Store};
+use duly_core::ports::store::{Home, OpenSession, Store};
 use duly_core::ports::work_source::TakenBack;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -75,6 +75,11 @@ impl Remotes {
         Some(attached)
     }
 
+    /// The sessions that claim through this node.
+    pub(crate) fn ids(&self) -> Vec<SessionId> {
+        self.attached.lock().keys().copied().collect()
+    }
+
     /// Tells a worker that a lease is gone.
     pub(crate) fn take_back(&self, session: SessionId, lease: TakenBack) {
         let desks = self.desks.read();
@@ -94,6 +99,7 @@ impl Remotes {
             inbox,
             outcomes: Arc::clone(&self.outcomes),
             deadlines: Arc::clone(&self.deadlines),
+            patient: session.home == Home::Local,
         };
         let stop = self.stop.child_token();
         let dispatcher = self.loops.spawn(dispatcher.run(stop.clone()));

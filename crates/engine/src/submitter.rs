@@ -89,8 +89,9 @@ impl Submitter {
         } else {
             let session = waiting.claim.session;
             self.deadlines.expect(&leases);
-            if let Err(leases) = waiting.serve(leases) {
-                self.give_back(session, &leases).await;
+            let orphaned = desk.serve(waiting, leases);
+            if !orphaned.is_empty() {
+                self.give_back(session, &orphaned).await;
             }
         }
         (answer, tasks)

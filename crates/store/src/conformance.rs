@@ -111,6 +111,7 @@ macro_rules! conformance {
                 an_ended_session_cannot_finish,
                 its_name_shows_on_its_tasks,
                 it_gets_only_its_tenants_tasks,
+                tasks_of_another_tenant_are_unknown_to_it,
                 those_elsewhere_are_listed_while_they_are_open,
                 the_leases_of_a_dead_one_count_a_loss,
                 what_it_had_not_started_counts_no_loss,
@@ -128,6 +129,7 @@ macro_rules! conformance {
                 what_nobody_acknowledged_is_released,
                 every_way_to_acknowledge_counts,
                 a_batch_that_is_asked_for_again_starts_afresh,
+                an_echo_is_not_told_to_come_back,
             );
             $crate::conformance_area!($backend, suspects:
                 one_is_granted_alone,
@@ -135,6 +137,7 @@ macro_rules! conformance {
                 what_comes_before_one_is_granted_without_it,
                 others_pass_by_one_that_is_waited_for,
                 an_idle_session_takes_one_at_once,
+                a_session_that_holds_nothing_keeps_none_waiting,
                 nothing_is_handed_to_its_session,
                 a_restart_does_not_clear_one,
                 a_replay_clears_one,
@@ -171,6 +174,7 @@ macro_rules! conformance {
                 keys_are_remembered,
                 a_session_elsewhere_goes_on,
                 a_lease_elsewhere_has_its_whole_time_again,
+                an_extension_outlives_it,
                 a_batch_elsewhere_has_its_whole_time_to_be_acknowledged,
                 what_was_seen_of_a_session_before_ends_it_no_more,
             );

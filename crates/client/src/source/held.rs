@@ -38,7 +38,7 @@ impl Held {
         for finish in finishes {
             let Some(batch) = self.leases.remove(&(finish.task, finish.epoch)) else { continue };
             if let Some(left) = self.left.get_mut(&batch) {
-                *left -= 1;
+                *left = left.saturating_sub(1);
                 if *left == 0 {
                     self.left.remove(&batch);
                 }

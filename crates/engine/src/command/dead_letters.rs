@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use duly_core::limits::{DEAD_LETTERS, STORE_BATCH};
+use duly_core::limits::{DEAD_LETTERS, RUN_AHEAD, STORE_BATCH};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
     self, Controlled, DeadFilter, DeadGroup, DeadList, GroupDead, ListDead, PurgeTasks, Replay,
@@ -56,14 +56,16 @@ impl Engine {
         filter: DeadFilter,
         per_second: Option<f64>,
     ) -> store::Result<Bulk> {
-        let spacing = per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
+        let spacing =
+            per_second.map(|rate| Duration::try_from_secs_f64(1.0 / rate).unwrap_or(RUN_AHEAD));
         let mut pages = Pages::new(self, tenant, filter).await?;
         let (start, mut sent) = (pages.start, 0_u32);
         while let Some(tasks) = pages.next().await? {
             let replay = |(task, number): (&Task, u32)| Replay {
                 task: task.id,
                 run: task.run,
-                run_at: spacing.map(|spacing| start.plus(spacing.saturating_mul(number))),
+                run_at: spacing
+                    .map(|spacing| start.plus(spacing.saturating_mul(number).min(RUN_AHEAD))),
             };
             let tasks: Vec<_> = tasks.iter().zip(sent..).map(replay).collect();
             sent += u32::try_from(tasks.len()).unwrap_or(u32::MAX);

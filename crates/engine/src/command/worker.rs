@@ -142,11 +142,20 @@ impl Engine {
                 let (reply, answers) = oneshot::channel();
                 let call = FinishCall { batch, reply };
                 attached.finishes.send(call).map_err(|_| Error::Closed)?;
-                answers.await.map_err(|_| Error::Closed)
+                answers.await.map_err(|_| self.unanswered())
             }
             Err(Error::UnknownSession) => self.finish_late(tenant, session, batch).await,
             Err(error) => Err(error),
         }
+    }
+
+    /// Why outcomes got no answer.
+    fn unanswered(&self) -> Error {
+        if self.is_closing() {
+            return Error::Closed;
+        }
+        let reason = "outcomes could not be committed; send them again".to_owned();
+        Error::Store(store::Error::Unavailable { reason })
     }
 
     /// Outcomes of a session that has ended. Nothing else keeps it from naming the tasks of

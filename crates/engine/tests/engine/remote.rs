@@ -98,6 +98,59 @@ async fn leases_that_did_not_arrive_come_with_the_same_number() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_released_unheard_comes_with_the_same_number() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let mut lost = Box::pin(remote.try_claim(1));
+    assert!(futures_util::poll!(&mut lost).is_pending());
+    let task = world.submit(draft("far")).await.task;
+    drop(lost);
+    for _ in 0..5 {
+        pass(TTL / 2).await;
+        remote.beat(&[]).await.unwrap();
+    }
+    assert_eq!(world.get(task.id).await.status, Status::Pending, "nobody acknowledged it");
+    let before = world.store.exchanges();
+    assert_eq!(remote.claim(1).await[0].epoch, 2, "the number is not spent");
+    assert!(world.store.exchanges() < before + 5, "and the store is not asked in vain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_without_patience_looks_once() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let task = world.submit(draft("far")).await.task;
+    let claim = Claim { session: remote.session, sequence: 1, max: 10 };
+    let leases = world.engine.claim(&own(), claim, Duration::ZERO).await.unwrap();
+    assert_eq!(leases[0].task, task.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_echo_of_a_claim_does_not_spin() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    remote.finish(&leases[0]).await;
+    world.submit(draft("far")).await;
+    let before = world.store.exchanges();
+    assert!(remote.claim(1).await.is_empty(), "its caller has had its answer");
+    assert!(world.store.exchanges() < before + 5);
+    assert_eq!(remote.claim(2).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn outcomes_from_elsewhere_are_refused_while_the_store_is_away() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    world.store.fail_next(1);
+    let batch = vec![finish(&leases[0], success())];
+    let answer = world.engine.finish(&own(), remote.session, batch).await;
+    assert!(matches!(answer, Err(Error::Store(error)) if error.is_retryable()));
+    assert_eq!(remote.finish(&leases[0]).await, Finished::Done, "sent again, it is committed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_newer_claim_answers_the_older_one_with_nothing() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;

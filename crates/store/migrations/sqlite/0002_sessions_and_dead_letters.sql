@@ -5,6 +5,13 @@ ALTER TABLE session ADD COLUMN tenant TEXT;
 ALTER TABLE session ADD COLUMN types TEXT;
 ALTER TABLE session ADD COLUMN queues TEXT;
 
+-- Deadlines that were moved; a row goes with its lease.
+CREATE TABLE extension (
+    task     BLOB    NOT NULL PRIMARY KEY,
+    epoch    INTEGER NOT NULL,
+    deadline INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Tries that failed or were lost with their worker.
 CREATE TABLE attempt (
     task       BLOB    NOT NULL,

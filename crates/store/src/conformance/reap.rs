@@ -138,5 +138,17 @@ pub async fn a_batch_that_is_asked_for_again_starts_afresh(harness: Harness) {
     harness.advance(Duration::from_millis(1));
     harness.reap().await;
     assert_eq!(harness.get(id).await.status, Status::Pending);
-    assert!(harness.ask(claim).await.leases.is_empty(), "the same claim gets nothing else");
+    let again = harness.ask(claim).await.leases;
+    assert_eq!((again[0].task, again[0].epoch), (id, 2), "its session never heard of the first");
+}
+
+pub async fn an_echo_is_not_told_to_come_back(harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    harness.submit_one(harness.task("email")).await;
+    let claim = harness.next_claim(session, 1);
+    let lease = harness.ask(claim).await.leases.remove(0);
+    harness.finish_one(session, &lease, success()).await;
+    harness.submit_one(harness.task("email")).await;
+    let echo = harness.ask(claim).await;
+    assert_eq!((echo.leases.len(), echo.next_due), (0, None), "it would ask again and again");
 }

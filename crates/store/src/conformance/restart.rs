@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duly_core::lease::Finished;
 use duly_core::limits::LOSSES;
-use duly_core::ports::store::{Ending, Submitted};
+use duly_core::ports::store::{Ending, Extend, ExtendLeases, Submitted};
 use duly_core::state::Status;
 use duly_core::task::NewTask;
 
@@ -164,4 +164,22 @@ pub async fn what_was_seen_of_a_session_before_ends_it_no_more(mut harness: Harn
     }
     harness.die(session).await;
     assert_eq!(harness.last_beat(session).await, None);
+}
+
+pub async fn an_extension_outlives_it(mut harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let claim = harness.next_claim(session, 1);
+    let lease = harness.ask(claim).await.leases.remove(0);
+    let by = Duration::from_secs(6 * 3600);
+    let leases = vec![Extend { task: id, epoch: lease.epoch, by }];
+    harness.store().extend(ExtendLeases { session, leases }).await.unwrap();
+    harness.crash().await;
+    assert!(harness.beat(session, &[claim.sequence], &[]).await);
+    harness.advance(by - Duration::from_secs(1));
+    harness.reap().await;
+    assert_eq!(harness.get(id).await.status, Status::Running);
+    harness.advance(Duration::from_secs(1));
+    harness.reap().await;
+    assert_eq!(harness.get(id).await.status, Status::Pending);
 }

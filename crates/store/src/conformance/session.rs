@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duly_core::lease::Finished;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{Ending, Home, OpenSession};
+use duly_core::ports::store::{Ending, Extend, ExtendLeases, Extended, Home, OpenSession};
 use duly_core::state::Status;
 
 use super::Harness;
@@ -179,4 +179,17 @@ pub async fn a_beat_after_its_end_brings_nothing_back(harness: Harness) {
             assert_eq!(harness.finish_one(next, &lease, success()).await, Finished::Done);
         }
     }
+}
+
+pub async fn tasks_of_another_tenant_are_unknown_to_it(harness: Harness) {
+    let tenant = TenantName::new("other").unwrap();
+    let bound = OpenSession { tenant: Some(tenant), ..harness.new_session(&["email"]) };
+    let bound = harness.open(bound).await;
+    let holder = harness.session(&["email"]).await;
+    harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(holder).await;
+    assert_eq!(harness.finish_one(bound, &lease, success()).await, Finished::Unknown);
+    let extend = Extend { task: lease.task, epoch: lease.epoch, by: Duration::from_secs(1) };
+    let order = ExtendLeases { session: bound, leases: vec![extend] };
+    assert_eq!(harness.store().extend(order).await.unwrap(), [Extended::Unknown]);
 }

@@ -129,3 +129,16 @@ pub async fn it_can_be_cancelled(harness: Harness) {
     let session = harness.session(&["email"]).await;
     assert_eq!(ids(&harness.claim(session, 10).await), [one, two]);
 }
+
+pub async fn a_session_that_holds_nothing_keeps_none_waiting(harness: Harness) {
+    let (waiter, other) = (harness.session(&["email"]).await, harness.session(&["email"]).await);
+    for _ in 0..2 {
+        harness.submit_one(harness.task("email")).await;
+    }
+    let held = harness.claim(waiter, 1).await.remove(0);
+    harness.claim(other, 1).await;
+    suspect_and_others(&harness).await;
+    assert!(harness.claim(waiter, 10).await.is_empty(), "it waits for the suspect");
+    harness.finish_one(waiter, &held, success()).await;
+    assert!(harness.claim(other, 10).await.is_empty(), "now the other one waits for it");
+}

@@ -25,13 +25,19 @@ impl Model {
                 hint = earliest(hint, task.run_at);
             }
         }
+        let known = |claim: &Claim| self.sessions.contains_key(&claim.session);
+        let echo = exchange.claim.is_some_and(|claim| known(&claim) && !self.admits(&claim));
         let leases = exchange.claim.map_or_else(Vec::new, |claim| self.claim(&claim, now));
-        let next_due = self.next_due(exchange.session, now);
+        let served = !(echo && leases.is_empty());
+        let next_due = if served { self.next_due(exchange.session, now) } else { None };
         (Exchanged { finished, leases, next_due }, hint)
     }
 
     fn finish(&mut self, session: SessionId, item: &Finish, now: Timestamp) -> Finished {
         let Some(task) = self.tasks.get(&item.task) else { return Finished::Unknown };
+        if self.is_foreign(session, task) {
+            return Finished::Unknown;
+        }
         if task.epoch != item.epoch || task.session != Some(session) {
             return Finished::LeaseLost;
         }
@@ -130,8 +136,8 @@ impl Model {
 
     /// Whether another session takes nothing more until it can take this suspect.
     fn is_waited_for(&self, suspect: TaskId, by_other_than: SessionId) -> bool {
-        let mut others = self.sessions.iter().filter(|(id, _)| **id != by_other_than);
-        others.any(|(_, session)| session.waits_for == Some(suspect))
+        let mut waiting = self.sessions.iter().filter(|(_, it)| it.waits_for == Some(suspect));
+        waiting.any(|(id, _)| *id != by_other_than && self.holds_any(*id))
     }
 
     /// Whether a session gets nothing because of a suspect that it holds or waits for.
@@ -171,8 +177,21 @@ impl Model {
 
     pub(super) fn admits(&self, claim: &Claim) -> bool {
         let newest = self.sessions.get(&claim.session).map(|session| session.newest);
-        let granted = self.grants.contains_key(&(claim.session, claim.sequence));
-        newest.is_some_and(|newest| claim.sequence >= newest && !granted)
+        let grant = self.grants.get(&(claim.session, claim.sequence));
+        let live = |(id, epoch): &(TaskId, u32)| {
+            let task = self.tasks.get(id).filter(|task| task.epoch == *epoch);
+            task.is_some_and(|task| holds(task, claim.session))
+        };
+        // What was taken back before its session had heard of it was never granted, for all that
+        // the session knows.
+        let spent = grant.is_some_and(|it| it.received || it.leases.iter().any(live));
+        newest.is_some_and(|newest| claim.sequence >= newest && !spent)
+    }
+
+    /// Whether a session may not even know of a task.
+    fn is_foreign(&self, session: SessionId, task: &Task) -> bool {
+        let tenant = self.sessions.get(&session).and_then(|it| it.opened.tenant.as_ref());
+        tenant.is_some_and(|tenant| *tenant != task.lane.tenant)
     }
 
     fn waiting(&self, session: SessionId) -> Vec<&Task> {
@@ -197,12 +216,17 @@ impl Model {
                 answers.push(Extended::Unknown);
                 continue;
             };
+            if self.is_foreign(order.session, task) {
+                answers.push(Extended::Unknown);
+                continue;
+            }
             if task.epoch != *epoch || !holds(task, order.session) {
                 answers.push(Extended::LeaseLost);
                 continue;
             }
             let deadline = now.plus(*by);
             self.deadlines.insert(*id, deadline);
+            self.extended.insert((*id, *epoch));
             answers.push(Extended::Done { deadline });
         }
         answers

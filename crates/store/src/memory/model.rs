@@ -23,6 +23,8 @@ pub(super) struct Model {
     pub(super) grants: HashMap<(SessionId, u64), Grant>,
     /// When each lease is overdue; those of leases that have ended say nothing.
     pub(super) deadlines: HashMap<TaskId, Timestamp>,
+    /// Leases whose deadline was moved.
+    pub(super) extended: HashSet<(TaskId, u32)>,
     names: HashMap<SessionId, String>,
 }
 
@@ -65,6 +67,7 @@ impl Model {
             sessions: HashMap::new(),
             grants: HashMap::new(),
             deadlines: HashMap::new(),
+            extended: HashSet::new(),
             names: HashMap::new(),
         }
     }

@@ -84,7 +84,7 @@ impl Model {
             let task = &self.tasks[&id];
             if task.session.is_none_or(|session| !self.sessions.contains_key(&session)) {
                 self.lose(id, now);
-            } else {
+            } else if !self.extended.contains(&(id, task.epoch)) {
                 let late = now.since(task.granted_at.expect("it runs"));
                 self.deadlines.insert(id, deadline(task).plus(late));
             }

@@ -7,6 +7,7 @@ pub(super) mod heads;
 pub(super) mod lanes;
 pub(super) mod sessions;
 
+use duly_core::id::SessionId;
 use duly_core::name::Lane;
 use duly_core::time::Timestamp;
 use rusqlite::Connection;
@@ -41,6 +42,13 @@ impl Index {
         self.sessions.recall_claims(&self.grants, &suspects);
         self.sessions.match_lanes(&self.lanes);
         Ok(())
+    }
+
+    /// Whether a session may not even know of tasks in this lane.
+    pub(super) fn is_foreign(&self, session: SessionId, lane: LaneId) -> Result<bool> {
+        let tenant = self.sessions.get(session).and_then(|session| session.tenant());
+        let owner = &self.lanes.get(lane)?.tenant;
+        Ok(tenant.is_some_and(|tenant| tenant != owner))
     }
 
     /// The lane's number, made if there is room for one more.

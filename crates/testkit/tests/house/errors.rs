@@ -6,8 +6,13 @@ use crate::markdown::{section, table_rows, unticked};
 use crate::tree::{TextFile, files_ending, read};
 
 /// Where codes are spelled that callers, owners of tasks or people at a terminal see.
-const SOURCES: [&str; 4] =
-    ["crates/api/src/", "crates/core/src/", "crates/store/src/", "crates/worker/src/"];
+const SOURCES: [&str; 5] = [
+    "crates/api/src/",
+    "crates/core/src/",
+    "crates/store/src/",
+    "crates/worker/src/",
+    "crates/client/src/source/finishes.rs",
+];
 /// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler
 /// is asked for.
 const NO_CODES: [&str; 12] = [

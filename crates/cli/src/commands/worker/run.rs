@@ -33,14 +33,21 @@ pub(super) async fn run(args: &WorkerRunArgs) -> anyhow::Result<Ending> {
     let stop = CancellationToken::new();
     let mut executor = JoinSet::new();
     executor.spawn(worker.executor(Arc::clone(&source)).run(stop.clone(), args.grace));
-    signals.next().await;
+    tokio::select! {
+        () = signals.next() => {}
+        // It ends by itself only if it breaks down; its leases must not seem to be in good hands.
+        report = stopped(&mut executor, &source) => {
+            report?;
+            bail!("the worker has ended by itself; see the log above and start it again");
+        }
+    }
     output::say(&format!(
         "stopping: running tasks may finish within {:?}; a second Ctrl-C stops at once",
         args.grace
     ));
     stop.cancel();
     tokio::select! {
-        report = stopped(executor, &source) => {
+        report = stopped(&mut executor, &source) => {
             output::say(&goodbye(&report?));
             Ok(Ending::Ok)
         }
@@ -69,7 +76,7 @@ async fn connect(worker: &RemoteWorker) -> anyhow::Result<Arc<RemoteSource>> {
     }
 }
 
-async fn stopped(mut executor: JoinSet<Report>, source: &RemoteSource) -> anyhow::Result<Report> {
+async fn stopped(executor: &mut JoinSet<Report>, source: &RemoteSource) -> anyhow::Result<Report> {
     let report = executor.join_next().await.context("the worker was started")?;
     source.close().await;
     report.context("the worker broke down")

@@ -40,6 +40,8 @@ pub(in crate::sqlite) struct Grants {
     extended: HashMap<TaskId, i64>,
     /// No lease counts as older than this: who held it could not report before the store opened.
     floor: i64,
+    /// Whether the file was read before.
+    loaded: bool,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,8 @@ impl Grants {
     /// Reads the leases again. What the file does not hold is taken over from before. Also tells
     /// which sessions hold a suspect.
     pub(super) fn load(before: &Self, connection: &Connection) -> Result<(Self, Suspects)> {
-        let mut grants = Self { floor: before.floor, ..Self::default() };
+        let extended = extensions(connection)?;
+        let mut grants = Self { floor: before.floor, loaded: true, ..Self::default() };
         let mut suspects = Suspects::default();
         let mut statement =
             connection.prepare("SELECT session, sequence, granted_at, leases FROM grant_log")?;
@@ -76,14 +79,16 @@ impl Grants {
             let granted = unpack(session, row.get_ref(3)?.as_blob().unwrap_or_default())?;
             let known = before.batches.get(&batch);
             let served_at = known.map_or(before.floor.max(row.get(2)?), |it| it.served_at);
-            let received = known.is_some_and(|known| known.received);
+            // One that memory has lost had its last lease ended by what was rolled back, so it
+            // must have arrived.
+            let received = known.map_or(before.loaded, |known| known.received);
             let (mut live, mut deadline) = (0, i64::MAX);
             for lease in &granted {
                 let Some(held) = held(connection, batch, *lease)? else { continue };
                 live += 1;
-                let extended = before.extended.get(&lease.task).copied();
-                grants.extended.extend(extended.map(|at| (lease.task, at)));
-                deadline = deadline.min(extended.unwrap_or_else(|| grants.due_back(&held)));
+                let moved = extended.get(&(lease.task, lease.epoch)).copied();
+                grants.extended.extend(moved.map(|at| (lease.task, at)));
+                deadline = deadline.min(moved.unwrap_or_else(|| grants.due_back(&held)));
                 grants.by_task.insert(lease.task, batch);
                 suspects.extend(held.range.is_suspect().then_some(session));
             }
@@ -126,25 +131,33 @@ impl Grants {
     }
 
     /// Forgets a lease that its holder has finished, which has therefore received its batch.
+    /// Returns the batch if that was not known.
     pub(in crate::sqlite) fn finish(
         &mut self,
         connection: &Connection,
         task: TaskId,
-    ) -> Result<()> {
+    ) -> Result<Option<Batch>> {
         self.forget(connection, task, true)
     }
 
     /// Forgets a lease that was taken back, and its batch with the last one.
     pub(in crate::sqlite) fn end(&mut self, connection: &Connection, task: TaskId) -> Result<()> {
-        self.forget(connection, task, false)
+        self.forget(connection, task, false).map(drop)
     }
 
-    fn forget(&mut self, connection: &Connection, task: TaskId, received: bool) -> Result<()> {
-        let Some(batch) = self.by_task.remove(&task) else { return Ok(()) };
-        if !self.extended.is_empty() {
-            self.extended.remove(&task);
+    fn forget(
+        &mut self,
+        connection: &Connection,
+        task: TaskId,
+        received: bool,
+    ) -> Result<Option<Batch>> {
+        let Some(batch) = self.by_task.remove(&task) else { return Ok(None) };
+        if !self.extended.is_empty() && self.extended.remove(&task).is_some() {
+            let statement = "/* extend.forget */ DELETE FROM extension WHERE task = ?";
+            connection.prepare_cached(statement)?.execute([task.as_bytes()])?;
         }
-        let Some(leases) = self.batches.get_mut(&batch) else { return Ok(()) };
+        let Some(leases) = self.batches.get_mut(&batch) else { return Ok(None) };
+        let news = received && !leases.received;
         leases.received |= received;
         leases.live = leases.live.saturating_sub(1);
         if let Some(held) = self.held.get_mut(&batch.session) {
@@ -162,7 +175,7 @@ impl Grants {
                 )?
                 .execute(params![batch.session.as_bytes(), batch.sequence])?;
         }
-        Ok(())
+        Ok(news.then_some(batch))
     }
 
     /// The leases of a batch that still live.
@@ -248,13 +261,25 @@ impl Grants {
     }
 
     /// Moves the deadline of one lease.
-    pub(in crate::sqlite) fn extend(&mut self, task: TaskId, deadline: i64) {
-        self.extended.insert(task, deadline);
-        if let Some(batch) = self.batch_of(task)
+    pub(in crate::sqlite) fn extend(
+        &mut self,
+        connection: &Connection,
+        lease: Granted,
+        deadline: i64,
+    ) -> Result<()> {
+        connection
+            .prepare_cached(
+                "/* extend.keep */ INSERT OR REPLACE INTO extension (task, epoch, deadline)
+                 VALUES (?, ?, ?)",
+            )?
+            .execute(params![lease.task.as_bytes(), lease.epoch, deadline])?;
+        self.extended.insert(lease.task, deadline);
+        if let Some(batch) = self.batch_of(lease.task)
             && self.batches.get(&batch).is_some_and(|leases| deadline < leases.deadline)
         {
             self.look_at(batch, deadline);
         }
+        Ok(())
     }
 
     /// Looks at a batch again at this time.
@@ -278,6 +303,14 @@ impl Grants {
         }
         Ok(())
     }
+}
+
+/// The deadlines that were moved.
+fn extensions(connection: &Connection) -> Result<HashMap<(TaskId, u32), i64>> {
+    let mut statement = connection.prepare("SELECT task, epoch, deadline FROM extension")?;
+    let rows = statement
+        .query_map([], |row| Ok(((TaskId::from_bytes(row.get(0)?), row.get(1)?), row.get(2)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Sessions that hold a suspect.

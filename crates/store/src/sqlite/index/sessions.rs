@@ -20,6 +20,8 @@ pub(in crate::sqlite) struct Session {
     /// The highest claim seen, and whether it was granted something.
     sequence: u64,
     granted: bool,
+    /// Whether the session has said that it got what that claim was granted.
+    pub(in crate::sqlite) heard: bool,
     /// Counts signs of life.
     pub(in crate::sqlite) beat: u64,
     /// What it holds and has not started, as it last said.
@@ -35,19 +37,28 @@ impl Session {
         self.lanes.contains(&lane)
     }
 
-    /// Whether a claim may be granted tasks: it is a new one, or the newest and came back empty.
-    /// An older one is a late echo whose caller no longer listens.
-    pub(in crate::sqlite) fn admits(&self, sequence: u64) -> bool {
-        sequence > self.sequence || (sequence == self.sequence && !self.granted)
+    /// Whether a claim may be granted tasks: it is a new one, or the newest and came back empty,
+    /// or what it was granted was taken back before its caller had heard of it. An older one is a
+    /// late echo whose caller no longer listens.
+    pub(in crate::sqlite) fn admits(&self, sequence: u64, grants: &Grants) -> bool {
+        let batch = Batch { session: self.opened.id, sequence };
+        sequence > self.sequence
+            || (sequence == self.sequence
+                && (!self.granted || (!self.heard && !grants.holds(batch))))
     }
 
     pub(in crate::sqlite) fn note(&mut self, sequence: u64, granted: bool) {
         self.sequence = sequence;
         self.granted = granted;
+        self.heard = false;
     }
 
     pub(in crate::sqlite) fn is_remote(&self) -> bool {
         self.opened.home == Home::Remote
+    }
+
+    pub(in crate::sqlite) fn tenant(&self) -> Option<&TenantName> {
+        self.opened.tenant.as_ref()
     }
 
     /// The newest claim.
@@ -76,10 +87,14 @@ impl Sessions {
              WHERE ended_at IS NULL AND home = 1",
         )?;
         let mut rows = statement.query([])?;
+        let mut stored = HashSet::default();
         while let Some(row) = rows.next()? {
             match opened(row) {
-                Ok(session) if self.open.contains_key(&session.id) => {}
+                Ok(session) if self.open.contains_key(&session.id) => {
+                    stored.insert(session.id);
+                }
                 Ok(session) => {
+                    stored.insert(session.id);
                     self.open(&session, &Lanes::default());
                     let session = self.open.get_mut(&session.id).expect("it was just opened");
                     // How often it has beaten is forgotten: no number of before may come again.
@@ -92,6 +107,8 @@ impl Sessions {
                 Err(fault) => return Err(fault),
             }
         }
+        // One whose opening was rolled back is not there.
+        self.open.retain(|id, session| !session.is_remote() || stored.contains(id));
         Ok(())
     }
 
@@ -103,6 +120,7 @@ impl Sessions {
             lanes: HashSet::default(),
             sequence: 0,
             granted: false,
+            heard: false,
             beat: 0,
             unstarted: HashSet::default(),
             waits_for: None,
@@ -137,9 +155,23 @@ impl Sessions {
     }
 
     /// Whether another session takes nothing more until it can take this suspect.
-    pub(in crate::sqlite) fn is_waited_for(&self, suspect: TaskId, other_than: SessionId) -> bool {
-        let mut others = self.open.iter().filter(|(id, _)| **id != other_than);
-        others.any(|(_, session)| session.waits_for == Some(suspect))
+    /// One that holds nothing does not wait: it takes the suspect with its next claim, should
+    /// there be one.
+    pub(in crate::sqlite) fn is_waited_for(
+        &self,
+        suspect: TaskId,
+        other_than: SessionId,
+        grants: &Grants,
+    ) -> bool {
+        let mut waiting = self.open.iter().filter(|(_, it)| it.waits_for == Some(suspect));
+        waiting.any(|(id, _)| *id != other_than && grants.held(*id) > 0)
+    }
+
+    /// The session has said that it got the batch.
+    pub(in crate::sqlite) fn heard(&mut self, batch: Batch) {
+        if let Some(session) = self.open.get_mut(&batch.session) {
+            session.heard |= session.sequence == batch.sequence;
+        }
     }
 
     /// Whether a session gets nothing because of a suspect that it holds or waits for.

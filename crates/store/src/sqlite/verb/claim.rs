@@ -15,6 +15,7 @@ use rusqlite::{CachedStatement, OptionalExtension as _, Row, params};
 use super::Scope;
 use super::dead::bury;
 use crate::sqlite::error::{Fault, Result};
+use crate::sqlite::index::Index;
 use crate::sqlite::index::grants::{Batch, record};
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
@@ -22,7 +23,7 @@ use crate::sqlite::row;
 pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
     let Some(session) = scope.index.sessions.get(claim.session) else { return Ok(Vec::new()) };
     let batch = Batch { session: claim.session, sequence: claim.sequence };
-    if !session.admits(claim.sequence) {
+    if !session.admits(claim.sequence, &scope.index.grants) {
         scope.index.grants.serve_again(batch, scope.now.millis());
         return repeat(scope, batch);
     }
@@ -160,8 +161,8 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
 /// A session that holds something, or is about to, comes upon a suspect: it takes nothing more
 /// until it can take this one alone, unless another session does so already.
 fn pass_by(scope: &mut Scope<'_>, session: SessionId, suspect: TaskId) -> bool {
-    let sessions = &mut scope.index.sessions;
-    let waited_for = sessions.is_waited_for(suspect, session);
+    let Index { sessions, grants, .. } = &mut *scope.index;
+    let waited_for = sessions.is_waited_for(suspect, session, grants);
     if !waited_for {
         sessions.get_mut(session).expect("it claims").waits_for = Some(suspect);
     }

@@ -1,7 +1,7 @@
 //! Finish a batch and claim the next, in one commit.
 
 use duly_core::id::SessionId;
-use duly_core::ports::store::{Exchange, Exchanged};
+use duly_core::ports::store::{Claim, Exchange, Exchanged};
 use duly_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -15,13 +15,21 @@ impl Verb for Exchange {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Exchanged> {
         let finished = finish::finish(scope, self)?;
+        let echo = self.claim.is_some_and(|claim| is_echo(scope, &claim));
         let leases = match &self.claim {
             Some(claim) => claim::claim(scope, claim)?,
             None => Vec::new(),
         };
-        let next = next_due(scope, self.session)?;
+        let served = !(echo && leases.is_empty());
+        let next = if served { next_due(scope, self.session)? } else { None };
         Ok(Exchanged { finished, leases, next_due: next.map(Timestamp::clamped) })
     }
+}
+
+/// Whether a claim gets nothing new, whatever is due: it must not be told to come back for that.
+fn is_echo(scope: &Scope<'_>, claim: &Claim) -> bool {
+    let session = scope.index.sessions.get(claim.session);
+    session.is_some_and(|session| !session.admits(claim.sequence, &scope.index.grants))
 }
 
 /// When a claim of this session could be granted something. What it may not have now does not

@@ -52,7 +52,9 @@ fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finish
         Outcome::Release => put_back(scope, session, item, Back::Release)?,
     };
     if changed {
-        scope.index.grants.finish(scope.connection, item.task)?;
+        if let Some(batch) = scope.index.grants.finish(scope.connection, item.task)? {
+            scope.index.sessions.heard(batch);
+        }
         return Ok(Finished::Done);
     }
     refusal(scope, session, item)
@@ -184,13 +186,17 @@ fn refusal(scope: &Scope<'_>, session: SessionId, item: &Finish) -> Result<Finis
     let stored = scope
         .connection
         .prepare_cached(
-            "/* finish.refusal */ SELECT epoch, session, status FROM task WHERE id = ?",
+            "/* finish.refusal */ SELECT epoch, session, status, lane FROM task WHERE id = ?",
         )?
         .query_row([item.task.as_bytes()], |row| {
-            Ok((row.get::<_, u32>(0)?, row.get::<_, Option<[u8; 16]>>(1)?, row.get::<_, i64>(2)?))
+            let holder = row.get::<_, Option<[u8; 16]>>(1)?;
+            Ok((row.get::<_, u32>(0)?, holder, row.get::<_, i64>(2)?, row.get(3)?))
         })
         .optional()?;
-    let Some((epoch, holder, status)) = stored else { return Ok(Finished::Unknown) };
+    let Some((epoch, holder, status, lane)) = stored else { return Ok(Finished::Unknown) };
+    if scope.index.is_foreign(session, lane)? {
+        return Ok(Finished::Unknown);
+    }
     let same_lease = epoch == item.epoch && holder == Some(*session.as_bytes());
     let status = row::decode_status(status, item.task.as_bytes())?;
     let same_outcome = match item.outcome {

@@ -54,6 +54,7 @@ impl Verb for Beat {
         for sequence in &self.received {
             let batch = Batch { session: self.session, sequence: *sequence };
             scope.index.grants.receive(batch);
+            scope.index.sessions.heard(batch);
         }
         Ok(true)
     }

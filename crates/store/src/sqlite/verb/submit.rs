@@ -78,7 +78,7 @@ impl HandOff {
     fn new(scope: &Scope<'_>, offer: Option<&Claim>) -> Self {
         let admits = |offer: &Claim| {
             let session = scope.index.sessions.get(offer.session);
-            session.is_some_and(|session| session.admits(offer.sequence))
+            session.is_some_and(|session| session.admits(offer.sequence, &scope.index.grants))
                 && !scope.index.sessions.is_isolating(offer.session, &scope.index.grants)
         };
         // An offer that is used up still tells which leases this very submit was granted before.
