@@ -6,7 +6,7 @@ CARGO ?= cargo
 TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build check test bench \
+.PHONY: help dev build check test bench chaos \
         check-fmt check-clippy check-docs check-licences need-cargo
 
 help: ## List the commands
@@ -25,6 +25,19 @@ test: need-cargo ## Everything that CI runs, with a table of stores and a table 
 
 bench: build ## Measure this machine: target/release/duly bench (ARGS='--help')
 	@exec target/release/duly bench --data target $(ARGS)
+
+MINUTES ?= 5
+CHAOS := target/chaos
+# Clean runs reach about twice of this.
+AT_LEAST = --min-acked $$((6000 * $(MINUTES))) --min-kills $$((20 * $(MINUTES))) \
+           --min-pauses $$((6 * $(MINUTES))) --min-refusals $$((6 * $(MINUTES))) \
+           --min-resets $$((10 * $(MINUTES))) --min-disk-full $(MINUTES)
+
+chaos: need-cargo ## Break a real server and its workers for MINUTES=5 and judge the run (SEED=…)
+	@$(CARGO) build --locked --release -p duly-cli -p duly-testkit
+	@target/release/chaos --duly target/release/duly --folder $(CHAOS) \
+	    --seconds $$((60 * $(MINUTES))) $(if $(SEED),--seed $(SEED))
+	@target/release/judge $(CHAOS) $(AT_LEAST)
 
 # The parts of `make check`; scripts/test runs them too.
 

@@ -81,7 +81,8 @@ async fn a_worker_runs_tasks_and_hands_back_the_rest_when_it_is_stopped() -> any
 
     let long = running(&server).await?;
     worker.signal(Signal::TERM)?;
-    worker.says("stopped: 2 outcomes committed").await?;
+    // It may not have heard of the lease yet; then the end of its session gives it back.
+    worker.says("stopped: ").await?;
     assert_eq!(worker.code().await?, Some(0));
     let long = server.client().get_task(long, None).await?;
     assert_eq!((long.status, long.attempt, long.losses), (Status::Pending, 0, 0), "{long:?}");

@@ -68,9 +68,14 @@ impl Journal {
 
     /// Writes a line. One write per line, so that a kill leaves whole lines.
     pub fn write<T: Serialize>(&self, event: T) -> anyhow::Result<u64> {
+        self.write_at(mono_ns(), event)
+    }
+
+    /// Writes a line about something that happened then.
+    pub fn write_at<T: Serialize>(&self, mono_ns: u64, event: T) -> anyhow::Result<u64> {
         let mut inner = self.inner.lock();
         inner.seq += 1;
-        let line = Line { seq: inner.seq, mono_ns: mono_ns(), event };
+        let line = Line { seq: inner.seq, mono_ns, event };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         inner.file.write_all(&text)?;

@@ -4,19 +4,24 @@
 //! Nothing here looks inside the server: whatever is known of it was read over its interfaces,
 //! from the system, or by the target that its tasks call.
 
+pub mod chaos;
 pub mod checker;
 pub mod command;
 pub mod crash;
 pub mod disk;
 pub mod effects;
+pub mod history;
 pub mod journal;
+pub mod judge;
 pub mod load;
 pub mod process;
+pub mod proxy;
 pub mod raw;
 pub mod reader;
 pub mod report;
 pub mod server;
 pub mod site;
+pub mod stalls;
 pub mod target;
 pub mod trace;
 pub mod wait;

@@ -7,11 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Finish;
+use duly_core::ports::store::OpenedSession;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use super::error::Result;
 use super::index::grants::{Batch, Granted};
 use super::index::heads::Range;
+use super::index::sessions::opened;
 use super::verb::Scope;
 
 /// A bug that can be switched on.
@@ -152,6 +154,24 @@ pub(super) fn resurrect(scope: &mut Scope<'_>, session: SessionId) -> Result<()>
     }
     let now = scope.now;
     scope.index.load(scope.connection, now)
+}
+
+/// [`PlantedBug::BeatAfterEnd`]: sessions that died lately and are listed all the same, or nobody
+/// would take their beats.
+pub(super) fn ghosts(scope: &Scope<'_>) -> Result<Vec<OpenedSession>> {
+    if scope.bug != Some(PlantedBug::BeatAfterEnd) {
+        return Ok(Vec::new());
+    }
+    let mut statement = scope.connection.prepare(
+        "SELECT id, name, tenant, types, queues FROM session
+         WHERE home = 1 AND ended_at > ? - 60000",
+    )?;
+    let mut rows = statement.query([scope.now.millis()])?;
+    let mut ghosts = Vec::new();
+    while let Some(row) = rows.next()? {
+        ghosts.push(OpenedSession { opened: opened(row)?, beat: 0 });
+    }
+    Ok(ghosts)
 }
 
 /// The leases that a session has lost and that nobody has finished since.

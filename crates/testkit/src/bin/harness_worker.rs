@@ -3,7 +3,7 @@
 //!
 //! `harness_worker SERVER EFFECTS NAME CONCURRENCY`; it ends with its standard input.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,9 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::ports::work_source::{Closed, RollCall, TakenBack, WorkSource};
 use duly_engine::random::OsRandom;
 use duly_testkit::effects::{Effect, Ev, Kind};
+use duly_testkit::history::file;
 use duly_testkit::journal::Journal;
+use duly_testkit::stalls::Watchman;
 use duly_worker::handler::{Context, Handler, HandlerError, Output};
 use duly_worker::{Config, Executor, Registry};
 use serde::Deserialize;
@@ -32,6 +34,7 @@ async fn main() -> anyhow::Result<()> {
     };
     let concurrency: usize = concurrency.parse().context("CONCURRENCY must be a number")?;
     let journal = Journal::open(Path::new(effects))?;
+    let _watchman = Watchman::start(&Path::new(effects).with_file_name(file::NEMESIS), name)?;
     let log = Arc::new(Log { journal, worker: name.clone() });
     let registry = Registry::new()
         .with("work", Work(Arc::clone(&log)))
@@ -45,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
     let random = Arc::new(OsRandom::new());
     let client = Client::new(server, None)?;
     let source = RemoteSource::connect(client, worker, random.clone()).await?;
-    println!("{}", source.session());
+    std::io::stdout().write_all(format!("{}\n", source.session()).as_bytes())?;
     let recording = Arc::new(Recording { source: Arc::clone(&source), log });
     let config = Config { concurrency, prefetch: concurrency };
     let executor = Executor::new(config, registry, recording, random);

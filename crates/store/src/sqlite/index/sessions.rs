@@ -205,7 +205,8 @@ impl Sessions {
     }
 }
 
-fn opened(row: &Row<'_>) -> Result<OpenSession> {
+/// Reads id, name, tenant, types and queues of a session elsewhere.
+pub(in crate::sqlite) fn opened(row: &Row<'_>) -> Result<OpenSession> {
     let id = SessionId::from_bytes(row.get(0)?);
     let damaged = |column| Fault::Corrupt { table: "session", column, id: id.to_string() };
     let list = |index, column| -> Result<Vec<String>> {

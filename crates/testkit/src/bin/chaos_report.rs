@@ -1,0 +1,127 @@
+//! Turns a verdict into the table and the plot of docs/chaos.md, so that no figure is typed by
+//! hand: `chaos_report FOLDER docs/chaos.md docs/images/chaos.svg`.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use plotters::prelude::*;
+use serde_json::Value;
+
+const BEGIN: &str = "<!-- run: begin -->";
+const END: &str = "<!-- run: end -->";
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, page, plot] = &arguments[..] else {
+        anyhow::bail!("usage: chaos_report FOLDER PAGE PLOT");
+    };
+    let verdict = std::fs::read(Path::new(folder).join("verdict.json"))?;
+    let verdict: Value = serde_json::from_slice(&verdict)?;
+    draw(&verdict, Path::new(plot))?;
+    let text = std::fs::read_to_string(page).with_context(|| format!("cannot read {page}"))?;
+    std::fs::write(page, with_table(&text, &table(&verdict))?)?;
+    Ok(())
+}
+
+fn figure(verdict: &Value, name: &str) -> String {
+    let value = &verdict["figures"][name];
+    match value.as_f64() {
+        Some(number) if value.is_f64() => format!("{number:.1}"),
+        _ => value.as_u64().map(grouped).unwrap_or_default(),
+    }
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn table(verdict: &Value) -> String {
+    let seconds = series(verdict).len();
+    let rows = [
+        ("acknowledged tasks", "acked"),
+        ("executions", "executions"),
+        ("tasks executed under two epochs or more", "tasks_executed_again"),
+        ("kill -9 (server and workers)", "kills"),
+        ("of these, of the server", "server_kills"),
+        ("workers paused for 3.5 × TTL", "pauses"),
+        ("restarts by SIGTERM", "restarts"),
+        ("connections cut", "cuts"),
+        ("links held", "holds"),
+        ("links slowed", "delays"),
+        ("answers thrown away after the commit", "resets"),
+        ("disk full", "disk_full"),
+        ("faults with work under way, percent", "in_flight_percent"),
+        ("leases lost", "lease_losses"),
+        ("outcomes refused", "refusals"),
+        ("calls whose answer is unknown", "unknown_answers"),
+        ("early starts", "early_starts"),
+    ];
+    let mut text = format!(
+        "Seed {}, version {}, {seconds} s from the first line to the last: **{}**, {} violations.\n\n\
+         | what | how many |\n|---|---:|\n",
+        verdict["seed"],
+        verdict["version"].as_str().unwrap_or_default(),
+        verdict["verdict"].as_str().unwrap_or_default(),
+        violations(verdict),
+    );
+    for (what, name) in rows {
+        text += &format!("| {what} | {} |\n", figure(verdict, name));
+    }
+    text
+}
+
+fn violations(verdict: &Value) -> u64 {
+    let counts = verdict["violations"].as_object();
+    counts.map_or(0, |counts| counts.values().filter_map(Value::as_u64).sum())
+}
+
+fn with_table(page: &str, table: &str) -> anyhow::Result<String> {
+    let (before, rest) = page.split_once(BEGIN).context("the page has no place for the run")?;
+    let (_, after) = rest.split_once(END).context("the page's place for the run has no end")?;
+    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+fn series(verdict: &Value) -> Vec<u64> {
+    let seconds = verdict["figures"]["ended_per_second"].as_array();
+    seconds.into_iter().flatten().filter_map(Value::as_u64).collect()
+}
+
+/// Runs that ended per second, and a mark for every fault.
+fn draw(verdict: &Value, path: &Path) -> anyhow::Result<()> {
+    let ended = series(verdict);
+    let seconds = u32::try_from(ended.len())?;
+    let most = ended.iter().copied().max().unwrap_or(1).max(1);
+    let root = SVGBackend::new(path, (960, 360)).into_drawing_area();
+    root.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption("runs that ended per second, and faults", ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(56)
+        .build_cartesian_2d(0.0..f64::from(seconds), 0..most + most / 10 + 1)?;
+    chart.configure_mesh().x_desc("seconds").light_line_style(TRANSPARENT).draw()?;
+    for mark in verdict["figures"]["fault_marks"].as_array().into_iter().flatten() {
+        let second = mark["begin_s"].as_f64().unwrap_or_default();
+        let colour = match mark["fault"].as_str() {
+            Some("kill") => RED,
+            Some("pause") => BLUE,
+            Some("disk-full") => MAGENTA,
+            _ => RGBColor(160, 160, 160),
+        };
+        let line = vec![(second, 0), (second, most / 20 + 1)];
+        chart.draw_series(std::iter::once(PathElement::new(line, colour)))?;
+    }
+    let points = (0..seconds).map(f64::from).zip(ended.iter().copied());
+    chart.draw_series(LineSeries::new(points, RGBColor(20, 120, 70).stroke_width(2)))?;
+    root.present()?;
+    Ok(())
+}

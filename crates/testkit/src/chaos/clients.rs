@@ -1,0 +1,197 @@
+//! Clients that submit without a pause, write down what they ask before they ask it, and repeat
+//! what was not answered until it is. Some go away in the middle of a call, and some cancel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use duly_client::Error;
+use duly_client::wire::{CancelRequest, SubmitRequest};
+use duly_core::id::TaskId;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::stage::Stage;
+use crate::history::{Call, Phase, Verb, file};
+use crate::journal::{Journal, real_ns};
+use crate::wait::observe_for;
+
+const CLIENTS: u32 = 12;
+/// Tasks that take longer than a pause of their worker, out of a hundred.
+const LONG: u32 = 1;
+/// Tasks that are due later, out of a hundred.
+const DELAYED: u32 = 20;
+/// Tasks whose first attempt fails, out of a hundred.
+const FAILING: u32 = 10;
+/// Tasks that are cancelled after their submit, out of a hundred.
+const CANCELLED: u32 = 5;
+/// Calls that their client gives up on the way, out of a hundred.
+const GIVEN_UP: u32 = 2;
+/// Milliseconds between two tasks of a client: the workers keep up, also with one of them paused.
+const PACE: std::ops::Range<u64> = 10..130;
+/// Pause between two tries of a call that was not answered.
+const AGAIN: Duration = Duration::from_millis(50);
+/// A client asks again this often after the end of the run before it leaves an answer open.
+const LAST_TRIES: u32 = 200;
+
+/// The running clients.
+pub(super) struct Clients {
+    running: JoinSet<anyhow::Result<()>>,
+}
+
+struct Shared {
+    stage: Arc<Stage>,
+    journal: Journal,
+    ops: AtomicU64,
+    stop: CancellationToken,
+}
+
+impl Clients {
+    pub(super) fn start(stage: &Arc<Stage>, seed: u64, stop: CancellationToken) -> Self {
+        let mut running = JoinSet::new();
+        let journal = Journal::open(&stage.folder.join(file::CLIENT));
+        let journal = journal.expect("the folder of the run can be written");
+        let stage = Arc::clone(stage);
+        let shared = Arc::new(Shared { stage, journal, ops: AtomicU64::new(0), stop });
+        for proc in 0..CLIENTS {
+            let random = StdRng::seed_from_u64(seed ^ (u64::from(proc) << 32));
+            let client = Client { shared: Arc::clone(&shared), proc, random, submitted: 0 };
+            running.spawn(client.run());
+        }
+        Self { running }
+    }
+
+    /// Waits until every call was answered or given up.
+    pub(super) async fn ended(mut self) -> anyhow::Result<()> {
+        while let Some(client) = self.running.join_next().await {
+            client??;
+        }
+        Ok(())
+    }
+}
+
+struct Client {
+    shared: Arc<Shared>,
+    proc: u32,
+    random: StdRng,
+    submitted: u64,
+}
+
+impl Client {
+    async fn run(mut self) -> anyhow::Result<()> {
+        while !self.shared.stop.is_cancelled() {
+            self.submitted += 1;
+            let key = format!("c{}-{}", self.proc, self.submitted);
+            let (task, run_at) = self.task(&key)?;
+            let submitted = self.submit(&key, &task, run_at).await?;
+            if let Some(task) = submitted
+                && self.happens(CANCELLED)
+            {
+                self.cancel(task).await?;
+            }
+            observe_for(Duration::from_millis(self.random.random_range(PACE))).await;
+        }
+        Ok(())
+    }
+
+    fn happens(&mut self, percent: u32) -> bool {
+        self.random.random_range(0..100) < percent
+    }
+
+    /// A task and, if it is due later, when.
+    fn task(&mut self, key: &str) -> anyhow::Result<(SubmitRequest, Option<i64>)> {
+        let ms = if self.happens(LONG) {
+            self.random.random_range(4_000..6_000)
+        } else {
+            self.random.random_range(0..60)
+        };
+        let failures = u32::from(self.happens(FAILING));
+        let payload = serde_json::json!({"ms": ms, "failures": failures});
+        let mut task = SubmitRequest {
+            payload: Some(serde_json::value::to_raw_value(&payload)?),
+            idempotency_key: Some(key.to_owned()),
+            ..SubmitRequest::new("work")
+        };
+        task.labels.insert("key".to_owned(), key.to_owned());
+        let run_at = self.happens(DELAYED).then(|| {
+            let now = i64::try_from(real_ns() / 1_000_000).expect("milliseconds fit");
+            now + self.random.random_range(100..3_000)
+        });
+        task.run_at = run_at.map(duly_core::time::Timestamp::from_millis);
+        Ok((task, run_at))
+    }
+
+    /// Submits until there is an answer; none at the end of the run, if the server stays away.
+    async fn submit(
+        &mut self,
+        key: &str,
+        task: &SubmitRequest,
+        run_at: Option<i64>,
+    ) -> anyhow::Result<Option<TaskId>> {
+        let mut last_tries = 0;
+        loop {
+            let call = self.call(Verb::Submit, Some(key.to_owned()), None, run_at);
+            self.shared.journal.write(&call)?;
+            let client = self.shared.stage.client().clone();
+            let answer = self.patiently(client.submit(task)).await;
+            let (phase, http) = judge(answer.as_ref());
+            let id = answer.and_then(Result::ok).map(|task| task.task_id);
+            self.shared.journal.write(Call { phase, http, task: id, ..call })?;
+            last_tries += u32::from(self.shared.stop.is_cancelled());
+            if phase == Phase::Ok || last_tries > LAST_TRIES {
+                return Ok(id);
+            }
+            anyhow::ensure!(phase != Phase::Fail, "a submit was refused with {http:?}");
+            observe_for(AGAIN).await;
+        }
+    }
+
+    /// Cancels once; whatever comes of it is written down.
+    async fn cancel(&mut self, task: TaskId) -> anyhow::Result<()> {
+        let call = self.call(Verb::Cancel, None, Some(task), None);
+        self.shared.journal.write(&call)?;
+        let order = CancelRequest { reason: Some("chaos".to_owned()) };
+        let client = self.shared.stage.client().clone();
+        let answer = self.patiently(client.cancel_task(task, &order)).await;
+        let (phase, http) = judge(answer.as_ref());
+        self.shared.journal.write(Call { phase, http, ..call })?;
+        Ok(())
+    }
+
+    /// The answer, unless the client gives up on the way.
+    async fn patiently<T>(
+        &mut self,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Option<Result<T, Error>> {
+        if !self.happens(GIVEN_UP) {
+            return Some(call.await);
+        }
+        let patience = Duration::from_micros(self.random.random_range(0..3_000));
+        tokio::time::timeout(patience, call).await.ok()
+    }
+
+    fn call(
+        &self,
+        f: Verb,
+        key: Option<String>,
+        task: Option<TaskId>,
+        run_at: Option<i64>,
+    ) -> Call {
+        let op = self.shared.ops.fetch_add(1, Ordering::SeqCst) + 1;
+        Call { proc: self.proc, op, phase: Phase::Invoke, f, key, task, run_at, http: None }
+    }
+}
+
+/// What an answer means. Only a refusal of the request itself is certain to have done nothing.
+fn judge<T>(answer: Option<&Result<T, Error>>) -> (Phase, Option<u16>) {
+    match answer {
+        Some(Ok(_)) => (Phase::Ok, Some(200)),
+        Some(Err(Error::Problem(problem))) if (400..500).contains(&problem.status) => {
+            (Phase::Fail, Some(problem.status))
+        }
+        Some(Err(Error::Problem(problem))) => (Phase::Info, Some(problem.status)),
+        Some(Err(_)) | None => (Phase::Info, None),
+    }
+}

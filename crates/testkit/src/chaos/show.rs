@@ -1,0 +1,62 @@
+//! What the server shows when all is over.
+
+use std::time::Duration;
+
+use duly_client::Client;
+use duly_client::wire::TaskView;
+use duly_core::limits::PAGE;
+use futures_util::future::try_join_all;
+
+use super::stage::Stage;
+use crate::history::{Shown, file};
+use crate::journal::Journal;
+use crate::wait::eventually;
+
+/// Waits until every task has ended, and writes them all down; returns how many there are. If
+/// some never end, that is written down too, for the judge to see.
+pub(super) async fn until_quiet(stage: &Stage, within: Duration) -> anyhow::Result<usize> {
+    let client = stage.client();
+    let quiet = || async {
+        let tasks = all(client).await.ok()?;
+        tasks.iter().all(|task| task.status.is_terminal()).then_some(tasks)
+    };
+    let tasks = match eventually("every task ends", within, quiet).await {
+        Ok(tasks) => tasks,
+        Err(_) => all(client).await?,
+    };
+    let journal = Journal::open(&stage.folder.join(file::SHOWN))?;
+    for group in tasks.chunks(32) {
+        for shown in try_join_all(group.iter().map(|task| shown(client, task))).await? {
+            journal.write(shown)?;
+        }
+    }
+    Ok(tasks.len())
+}
+
+async fn all(client: &Client) -> anyhow::Result<Vec<TaskView>> {
+    let (mut tasks, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = client.list_tasks(Some(PAGE), cursor.as_deref()).await?;
+        tasks.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(tasks);
+        }
+    }
+}
+
+async fn shown(client: &Client, task: &TaskView) -> anyhow::Result<Shown> {
+    let plain = task.epoch <= 1 && task.attempt <= 1 && task.losses == 0;
+    let attempts = if plain { Vec::new() } else { client.list_attempts(task.task_id).await?.items };
+    let attempts = attempts.into_iter().map(|attempt| (attempt.epoch, attempt.error.code));
+    Ok(Shown {
+        task: task.task_id,
+        key: task.labels.get("key").cloned(),
+        status: task.status,
+        run: task.run,
+        attempt: task.attempt,
+        epoch: task.epoch,
+        losses: task.losses,
+        attempts: attempts.collect(),
+    })
+}

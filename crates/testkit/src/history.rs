@@ -1,0 +1,157 @@
+//! The files of a run, each written by somebody who trusts none of the others: what clients asked
+//! and were told, what workers did, what was broken when, and what the server shows in the end.
+//! Their lines are [`journal::Line`](crate::journal::Line)s, on one monotonic clock.
+
+use duly_core::id::TaskId;
+use duly_core::state::Status;
+use serde::{Deserialize, Serialize};
+
+/// Names of the files in the folder of a run.
+pub mod file {
+    /// Lines of [`Call`](super::Call).
+    pub const CLIENT: &str = "client.jsonl";
+    /// Lines of [`Effect`](crate::effects::Effect).
+    pub const EFFECTS: &str = "effects.jsonl";
+    /// Lines of [`Fault`](super::Fault).
+    pub const NEMESIS: &str = "nemesis.jsonl";
+    /// Lines of [`Shown`](super::Shown).
+    pub const SHOWN: &str = "shown.jsonl";
+    /// One [`Run`](super::Run).
+    pub const RUN: &str = "run.json";
+    /// What the judge found.
+    pub const VERDICT: &str = "verdict.json";
+}
+
+/// A client's call, written before it is sent and after it was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Which client.
+    pub proc: u32,
+    /// Pairs the lines of one call; unique in the file.
+    pub op: u64,
+    /// Which of the lines.
+    #[serde(rename = "type")]
+    pub phase: Phase,
+    /// What was asked for.
+    pub f: Verb,
+    /// The idempotency key of a submit, which is also the task's label `key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The task, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// Earliest start that was asked for, in milliseconds of the real-time clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<i64>,
+    /// The status of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<u16>,
+}
+
+/// A line of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// It is about to be sent.
+    Invoke,
+    /// It was carried out.
+    Ok,
+    /// It was certainly not carried out.
+    Fail,
+    /// Nobody knows: both worlds are allowed.
+    Info,
+}
+
+/// What a client can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Submit a task.
+    Submit,
+    /// Cancel a task.
+    Cancel,
+}
+
+/// Something that was broken on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What was done.
+    pub fault: FaultKind,
+    /// To whom: `server`, the name of a worker, or `link`.
+    pub target: String,
+    /// Whether it begins or is over. A kill has no duration: both lines follow each other.
+    pub phase: Edge,
+    /// Executions that were under way when it began, as far as the harness knew.
+    #[serde(default)]
+    pub in_flight: u64,
+}
+
+/// What can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// `kill -9`; the process is started again.
+    Kill,
+    /// SIGSTOP and, later, SIGCONT.
+    Pause,
+    /// SIGTERM; the process is started again when it has ended.
+    Restart,
+    /// Clients go away in the middle of their calls.
+    Abort,
+    /// Connections between workers and server are cut.
+    Cut,
+    /// Nothing passes between workers and server for a while.
+    Hold,
+    /// Everything between workers and server is late for a while.
+    Delay,
+    /// Answers of committed calls are thrown away and their connections reset.
+    Reset,
+    /// The disk of the server is full for a while.
+    DiskFull,
+    /// Nobody broke anything, but the machine was too busy to let a process run.
+    Stall,
+}
+
+/// The edges of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// It begins.
+    Begin,
+    /// It is over.
+    End,
+}
+
+/// A task as the server shows it at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The task.
+    pub task: TaskId,
+    /// Its label `key`.
+    pub key: Option<String>,
+    /// Where it is in its life.
+    pub status: Status,
+    /// Which run.
+    pub run: u32,
+    /// Charged attempts of the run.
+    pub attempt: u32,
+    /// The fencing token.
+    pub epoch: u32,
+    /// Lost leases of the run.
+    pub losses: u32,
+    /// Its failed and lost attempts, oldest first: epoch and error code.
+    pub attempts: Vec<(u32, String)>,
+}
+
+/// What a run was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Repeats it.
+    pub seed: u64,
+    /// How long workers may be silent, in milliseconds.
+    pub ttl_ms: u64,
+    /// How much the real-time clock was ahead of the monotonic one, in nanoseconds.
+    pub real_minus_mono_ns: i128,
+    /// What was tested.
+    pub version: String,
+}

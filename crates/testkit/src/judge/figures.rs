@@ -1,0 +1,213 @@
+//! How much happened in a run: without these numbers "nothing was wrong" may mean "nothing was
+//! tried".
+
+use serde::Serialize;
+
+use super::book::{Book, Task, Why};
+use super::class::Class;
+use super::faults::Spell;
+use super::findings::Findings;
+use crate::effects::{Ev, Kind};
+use crate::history::FaultKind;
+
+/// Nanoseconds of a second and of a millisecond.
+const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+/// Seconds of a run that are counted one by one; a line that is off by more must not fill memory.
+const LONGEST: u64 = 7 * 24 * 60 * 60;
+
+/// The figures of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Tasks whose submit was acknowledged.
+    pub acked: u64,
+    /// Tasks that are shown at the end.
+    pub tasks: u64,
+    /// Executions that began.
+    pub executions: u64,
+    /// Tasks with executions under two epochs or more.
+    pub tasks_executed_again: u64,
+    /// Attempts that were lost with their worker.
+    pub lease_losses: u64,
+    /// Outcomes that were refused.
+    pub refusals: u64,
+    /// Calls of which nobody knows what they did, by their own word.
+    pub unknown_answers: u64,
+    /// Calls without any answer.
+    pub unanswered: u64,
+    /// How many submits were acknowledged, in percent.
+    pub submits_ok_percent: f64,
+    /// Executions that began before their time.
+    pub early_starts: u64,
+    /// How long after its time and its acknowledgement a task first began: median.
+    pub lateness_p50_ms: f64,
+    /// The same: 99th percentile.
+    pub lateness_p99_ms: f64,
+    /// Faults of all kinds.
+    pub faults: u64,
+    /// How many of them came while something was under way, in percent.
+    pub in_flight_percent: f64,
+    /// `kill -9`, of the server and of workers.
+    pub kills: u64,
+    /// Of the server alone.
+    pub server_kills: u64,
+    /// Processes that were stopped for a while.
+    pub pauses: u64,
+    /// Processes that were asked to end.
+    pub restarts: u64,
+    /// Cut connections.
+    pub cuts: u64,
+    /// Times in which nothing passed.
+    pub holds: u64,
+    /// Times in which everything was late.
+    pub delays: u64,
+    /// Answers that were thrown away.
+    pub resets: u64,
+    /// Times without room on the server's disk.
+    pub disk_full: u64,
+    /// Times in which a process of the harness did not get to run.
+    pub stalls: u64,
+    /// Clients that went away.
+    pub aborts: u64,
+    /// Outcomes that ended a run, in each second since the first line.
+    pub ended_per_second: Vec<u64>,
+    /// The faults, for the same axis.
+    pub fault_marks: Vec<FaultMark>,
+}
+
+/// A fault in a plot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FaultMark {
+    /// What was done.
+    pub fault: FaultKind,
+    /// To whom.
+    pub target: String,
+    /// Seconds since the first line.
+    pub begin_s: f64,
+    /// The same; nothing if it was never over.
+    pub end_s: Option<f64>,
+}
+
+/// Counts.
+pub(super) fn of(book: &Book, findings: &Findings) -> Figures {
+    let mut figures = Figures {
+        unknown_answers: book.unknown_answers,
+        unanswered: length(book.open.len()),
+        submits_ok_percent: percent(book.submits_ok, book.submits),
+        early_starts: findings.counts().get(&Class::EarlyStart).copied().unwrap_or(0),
+        ..Figures::default()
+    };
+    figures.count_faults(book);
+    let mut lateness = Vec::new();
+    for task in &book.tasks {
+        figures.count_task(task);
+        figures.count_marks(book.first, task);
+        lateness.extend(lateness_of(book, task));
+    }
+    lateness.sort_unstable();
+    figures.lateness_p50_ms = percentile_ms(&lateness, 50);
+    figures.lateness_p99_ms = percentile_ms(&lateness, 99);
+    figures
+}
+
+impl Figures {
+    fn count_faults(&mut self, book: &Book) {
+        for spell in book.faults.all() {
+            *self.counter(spell.kind) += 1;
+        }
+        // A stall is nobody's doing: it excuses, and does not count.
+        let made = book.faults.all().iter().filter(|spell| spell.kind != FaultKind::Stall);
+        let spells: Vec<&Spell> = made.collect();
+        let is_servers = |spell: &&&Spell| spell.kind == FaultKind::Kill && spell.is_servers();
+        self.server_kills = length(spells.iter().filter(is_servers).count());
+        self.faults = length(spells.len());
+        let busy = spells.iter().filter(|spell| spell.in_flight > 0).count();
+        self.in_flight_percent = percent(length(busy), self.faults);
+        let mark = |spell: &&Spell| FaultMark {
+            fault: spell.kind,
+            target: spell.target.clone(),
+            begin_s: seconds(spell.begin.saturating_sub(book.first)),
+            end_s: (spell.end < u64::MAX).then(|| seconds(spell.end.saturating_sub(book.first))),
+        };
+        self.fault_marks = spells.iter().map(mark).collect();
+    }
+
+    fn counter(&mut self, kind: FaultKind) -> &mut u64 {
+        match kind {
+            FaultKind::Kill => &mut self.kills,
+            FaultKind::Pause => &mut self.pauses,
+            FaultKind::Restart => &mut self.restarts,
+            FaultKind::Abort => &mut self.aborts,
+            FaultKind::Cut => &mut self.cuts,
+            FaultKind::Hold => &mut self.holds,
+            FaultKind::Delay => &mut self.delays,
+            FaultKind::Reset => &mut self.resets,
+            FaultKind::DiskFull => &mut self.disk_full,
+            FaultKind::Stall => &mut self.stalls,
+        }
+    }
+
+    fn count_task(&mut self, task: &Task) {
+        self.acked += u64::from(task.acked_at.is_some());
+        let Some(end) = &task.end else { return };
+        self.tasks += 1;
+        let lost = end.attempts.iter().filter(|(_, why)| *why == Why::Lost);
+        self.lease_losses += length(lost.count());
+    }
+
+    fn count_marks(&mut self, first: u64, task: &Task) {
+        // Sorted by epoch, hence the first and the last one differ if any two do.
+        let mut starts = task.marks.iter().filter(|mark| mark.ev == Ev::Start);
+        let epochs = starts.next().zip(starts.next_back());
+        self.tasks_executed_again += u64::from(epochs.is_some_and(|(a, b)| a.epoch < b.epoch));
+        for mark in &task.marks {
+            match (mark.ev, mark.outcome) {
+                (Ev::Start, _) => self.executions += 1,
+                (Ev::CommitRefused, _) => self.refusals += 1,
+                (Ev::CommitOk, Some(Kind::Success | Kind::Fail)) => {
+                    self.count_end(mark.at.saturating_sub(first) / SECOND);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn count_end(&mut self, second: u64) {
+        let Some(place) = usize::try_from(second).ok().filter(|_| second < LONGEST) else { return };
+        if self.ended_per_second.len() <= place {
+            self.ended_per_second.resize(place + 1, 0);
+        }
+        self.ended_per_second[place] += 1;
+    }
+}
+
+/// Between the moment from which a task could run and its first start.
+fn lateness_of(book: &Book, task: &Task) -> Option<u64> {
+    let starts = task.marks.iter().filter(|mark| mark.ev == Ev::Start);
+    let start = starts.map(|mark| mark.at).min()?;
+    let run_at = task.key.and_then(|key| book.keys[key].run_at).unwrap_or(0);
+    let due = i128::from(run_at) * i128::from(MS) - book.run.real_minus_mono_ns;
+    let due = u64::try_from(due.max(0)).ok()?;
+    Some(start.saturating_sub(due.max(task.acked_at?)))
+}
+
+fn length(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// With one decimal.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    (part * 1_000 / whole) as f64 / 10.0
+}
+
+fn seconds(nanos: u64) -> f64 {
+    (nanos / MS) as f64 / 1_000.0
+}
+
+fn percentile_ms(sorted: &[u64], percent: usize) -> f64 {
+    let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(place).map_or(0.0, |nanos| (nanos / 1_000) as f64 / 1_000.0)
+}
