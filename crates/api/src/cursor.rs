@@ -1,5 +1,5 @@
-//! Opaque places in a list. A cursor holds for the list and the tenant it was made for and for
-//! nobody else, so that a foreign one is refused instead of silently showing something.
+//! Opaque places in a list. A cursor holds for the list, the tenant and the filter it was made for
+//! and for no others, so that a foreign one is refused instead of silently showing something.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -54,34 +54,48 @@ impl Place for DeadPlace {
     }
 }
 
+/// What a cursor holds for beside its list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) tenant: &'a TenantName,
+    /// As it was written: times ago mean another instant in every request.
+    pub(crate) filter: &'a str,
+}
+
 /// The place after `last`.
-pub(crate) fn encode<P: Place>(tenant: &TenantName, last: &P) -> String {
+pub(crate) fn encode<P: Place>(scope: Scope<'_>, last: &P) -> String {
     let mut bytes = vec![VERSION];
-    bytes.extend_from_slice(&tag(P::LIST, tenant));
+    bytes.extend_from_slice(&tag(P::LIST, scope));
     last.write(&mut bytes);
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The place a cursor stands for.
-pub(crate) fn decode<P: Place>(tenant: &TenantName, cursor: &str) -> Result<P, ApiError> {
-    let detail = "take `cursor` from the `nextCursor` of the same list, unchanged";
-    read(tenant, cursor).ok_or_else(|| ApiError::new(Code::InvalidCursor, detail))
+pub(crate) fn decode<P: Place>(scope: Scope<'_>, cursor: &str) -> Result<P, ApiError> {
+    let detail = "take `cursor` from the `nextCursor` of the same list with the same filter, \
+                  both unchanged";
+    read(scope, cursor).ok_or_else(|| ApiError::new(Code::InvalidCursor, detail))
 }
 
-fn read<P: Place>(tenant: &TenantName, cursor: &str) -> Option<P> {
+fn read<P: Place>(scope: Scope<'_>, cursor: &str) -> Option<P> {
     if cursor.len() > MAX_CHARS {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let rest = bytes.strip_prefix(&[VERSION])?;
-    P::read(rest.strip_prefix(&tag(P::LIST, tenant))?)
+    P::read(rest.strip_prefix(&tag(P::LIST, scope))?)
 }
 
-fn tag(list: &str, tenant: &TenantName) -> [u8; TAG] {
+fn tag(list: &str, scope: Scope<'_>) -> [u8; TAG] {
     let mut hasher = Sha256::new();
     hasher.update(list);
     hasher.update([0]);
-    hasher.update(tenant.as_str());
+    hasher.update(scope.tenant.as_str());
+    let filter = scope.filter.trim();
+    if !filter.is_empty() {
+        hasher.update([0]);
+        hasher.update(filter);
+    }
     let digest: [u8; 32] = hasher.finalize().into();
     *digest.first_chunk().expect("a digest is longer than a tag")
 }
@@ -98,34 +112,53 @@ mod tests {
         DeadPlace { failed_at: Timestamp::from_millis(1_900_000_000_007), task: id() }
     }
 
+    fn scope<'a>(tenant: &'a TenantName, filter: &'a str) -> Scope<'a> {
+        Scope { tenant, filter }
+    }
+
     #[test]
     fn a_cursor_leads_back_to_its_place() {
         let tenant = TenantName::default_tenant();
-        assert_eq!(decode::<TaskId>(&tenant, &encode(&tenant, &id())).unwrap(), id());
-        assert_eq!(decode::<DeadPlace>(&tenant, &encode(&tenant, &dead())).unwrap(), dead());
+        let scope = scope(&tenant, "queue:mail");
+        assert_eq!(decode::<TaskId>(scope, &encode(scope, &id())).unwrap(), id());
+        assert_eq!(decode::<DeadPlace>(scope, &encode(scope, &dead())).unwrap(), dead());
     }
 
     #[test]
     fn a_cursor_belongs_to_one_list() {
         let tenant = TenantName::default_tenant();
-        assert!(decode::<DeadPlace>(&tenant, &encode(&tenant, &id())).is_err());
-        assert!(decode::<TaskId>(&tenant, &encode(&tenant, &dead())).is_err());
+        let scope = scope(&tenant, "");
+        assert!(decode::<DeadPlace>(scope, &encode(scope, &id())).is_err());
+        assert!(decode::<TaskId>(scope, &encode(scope, &dead())).is_err());
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_one_filter() {
+        let tenant = TenantName::default_tenant();
+        let cursor = encode(scope(&tenant, "queue:mail since:24h"), &id());
+        assert!(decode::<TaskId>(scope(&tenant, " queue:mail since:24h "), &cursor).is_ok());
+        for other in ["", "queue:mail", "queue:mail since:25h", "since:24h queue:mail"] {
+            assert!(decode::<TaskId>(scope(&tenant, other), &cursor).is_err(), "{other}");
+        }
+        let unfiltered = encode(scope(&tenant, " "), &id());
+        assert!(decode::<TaskId>(scope(&tenant, ""), &unfiltered).is_ok());
     }
 
     #[test]
     fn foreign_and_garbled_cursors_are_refused() {
         let tenant = TenantName::default_tenant();
-        let cursor = encode(&tenant, &id());
+        let own = scope(&tenant, "");
+        let cursor = encode(own, &id());
         let other = TenantName::new("other").unwrap();
-        assert!(decode::<TaskId>(&other, &cursor).is_err());
+        assert!(decode::<TaskId>(scope(&other, ""), &cursor).is_err());
         let mut next_version = cursor.clone();
         next_version.replace_range(0..2, "Ag");
         let padded = format!("{cursor}==");
         let long = cursor.repeat(1000);
         for bad in ["", "x", "💥", "' or 1=1 --", &cursor[1..], &next_version, &padded, &long] {
-            let error = decode::<TaskId>(&tenant, bad).unwrap_err();
+            let error = decode::<TaskId>(own, bad).unwrap_err();
             assert_eq!(error.code(), Code::InvalidCursor, "{bad}");
-            assert!(decode::<DeadPlace>(&tenant, bad).is_err(), "{bad}");
+            assert!(decode::<DeadPlace>(own, bad).is_err(), "{bad}");
         }
     }
 }

@@ -3,7 +3,6 @@
 
 use duly_core::filter::Filter;
 use duly_core::limits::REASON_CHARS;
-use duly_core::ports::store::DeadFilter;
 use duly_core::submit::{FieldError, check_payload};
 use duly_core::time::Timestamp;
 use serde_json::value::RawValue;
@@ -77,8 +76,8 @@ impl PurgeDead {
     }
 
     /// Refuses to delete everything unless the order says so.
-    pub(crate) fn check(&self, filter: &DeadFilter) -> Result<(), ApiError> {
-        if self.all || *filter != DeadFilter::default() {
+    pub(crate) fn check(&self, filter: &Filter) -> Result<(), ApiError> {
+        if self.all || *filter != Filter::default() {
             return Ok(());
         }
         let detail = "must be true to delete every dead letter; or give a filter";
@@ -87,11 +86,10 @@ impl PurgeDead {
 }
 
 /// The filter of a body.
-pub(crate) fn filter(text: &str, now: Timestamp) -> Result<DeadFilter, ApiError> {
-    let filter = Filter::parse(text, now).map_err(|bad| {
+pub(crate) fn filter(text: &str, now: Timestamp) -> Result<Filter, ApiError> {
+    Filter::parse_dead(text, now).map_err(|bad| {
         ApiError::fields(vec![FieldError::of("filter", "INVALID_FILTER", bad.to_string())], 0)
-    })?;
-    Ok(filter.into())
+    })
 }
 
 fn read<'a, const N: usize>(

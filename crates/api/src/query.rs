@@ -2,7 +2,10 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
+use duly_core::filter::{BadFilter, Filter};
+use duly_core::time::Timestamp;
 
+use crate::app::App;
 use crate::error::{ApiError, Code};
 
 /// The value of each of `names`, in that order.
@@ -33,6 +36,20 @@ pub(crate) fn limit(text: Option<String>, default: u32, most: u32) -> Result<u32
     let Some(text) = text else { return Ok(default) };
     let size = text.parse().ok().filter(|size| (1..=most).contains(size));
     size.ok_or_else(|| invalid(format!("`limit` must be a whole number from 1 to {most}")))
+}
+
+/// The filter of a list: what the parameter `filter` says. Times ago refer to the store's clock,
+/// by which tasks are due and fail.
+pub(crate) async fn filter(
+    app: &App,
+    text: &str,
+    parse: fn(&str, Timestamp) -> Result<Filter, BadFilter>,
+) -> Result<Filter, ApiError> {
+    if text.is_empty() {
+        return Ok(Filter::default());
+    }
+    let filter = parse(text, app.engine.now().await?);
+    filter.map_err(|bad| invalid(format!("`filter`: {bad}")))
 }
 
 /// A refusal that says what the parameter should be.

@@ -1,6 +1,7 @@
 //! Flags and commands.
 
 mod dlq;
+mod filter;
 mod worker;
 
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{CONCURRENCY, LOSSES};
 
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
+pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
 
 /// A task scheduler that starts with nothing else installed.
@@ -62,6 +64,12 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "N", default_value_t = LOSSES,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) loss_limit: u32,
+    /// Serve the type shell: whoever reaches this server runs programs as this user
+    #[arg(long)]
+    pub(crate) allow_shell: bool,
+    /// Serve the types daily-report, cleanup-temp-files and data-backup, which do nothing
+    #[arg(long)]
+    pub(crate) samples: bool,
     /// Switch on a bug that the tests must catch
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "NAME", hide = true)]
@@ -173,12 +181,17 @@ pub(crate) struct GetArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     /// How many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
-    /// Go on where an earlier list ended
+    /// Go on where an earlier list with the same filter ended
     #[arg(long)]
     pub(crate) cursor: Option<String>,
+    /// Show the list anew every 2 s, on a terminal, until Ctrl-C
+    #[arg(long, conflicts_with = "cursor")]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

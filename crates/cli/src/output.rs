@@ -41,6 +41,11 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// Says why a page is short although more may follow.
+pub(crate) fn searched(tasks: u32) -> String {
+    format!("looked at {} and stopped there; narrow the filter or go on; ", count(tasks, "task"))
+}
+
 /// A table in the house style.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

@@ -206,6 +206,36 @@ async fn doctor_exits_0_when_nothing_is_in_the_way_and_1_otherwise() -> anyhow::
 }
 
 #[tokio::test]
+async fn lists_are_narrowed_by_terms() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let mut ids = Vec::new();
+    for label in ["city=New York", "city=Rome"] {
+        let run = ["task", "run", "echo", "--label", label, "--wait", "-o", "id"];
+        ids.push(world.duly(&run).await?.line()?.to_owned());
+    }
+    for terms in [vec!["label.city:New York"], vec!["--filter", r#"label.city:"New York""#]] {
+        let list = [&["task", "list", "-o", "id"], &terms[..]].concat();
+        let ended = world.duly(&list).await?;
+        assert_eq!((ended.code, ended.line()?), (Some(0), ids[0].as_str()), "{ended:?}");
+    }
+    let ended = world.duly(&["task", "list", "status:SUCCESS", "--limit", "1"]).await?;
+    assert!(ended.stderr.contains("task list --filter 'status:SUCCESS' --cursor "), "{ended:?}");
+    for (arguments, code, words) in [
+        (vec!["task", "list", "type:none"], 0, "no such tasks"),
+        (vec!["task", "list", "type:a", "color:red"], 1, "`color:red` at byte 7 has no known key"),
+        (vec!["task", "list", "type:a", "--filter", "type:a"], 2, "cannot be used with"),
+        (vec!["task", "list", "--watch"], 1, "needs a terminal"),
+        (vec!["task", "list", "--watch", "-o", "json"], 1, "shows a table"),
+        (vec!["task", "list", "--watch", "--cursor", "x"], 2, "cannot be used with"),
+    ] {
+        let ended = world.duly(&arguments).await?;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{ended:?}");
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn dead_letters_are_looked_at_replayed_and_purged() -> anyhow::Result<()> {
     let world = World::start().await?;
     let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":9}"#, "--retries", "0"];

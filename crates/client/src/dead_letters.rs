@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use reqwest::{Method, Url};
+use reqwest::Method;
 
 use crate::error::Error;
-use crate::http::{Client, encode};
+use crate::http::{Client, encode, narrow};
 use crate::wire::{
     AttemptPage, DeadLetterPage, ErrorGroupPage, PurgeDeadAnswer, PurgeDeadRequest,
     ReplayDeadAnswer, ReplayDeadRequest,
@@ -30,10 +30,7 @@ impl Client {
         cursor: Option<&str>,
     ) -> Result<DeadLetterPage, Error> {
         let mut url = self.url(&["v1", "dlq"]);
-        narrow(&mut url, filter, limit);
-        if let Some(cursor) = cursor {
-            url.query_pairs_mut().append_pair("cursor", cursor);
-        }
+        narrow(&mut url, filter, limit, cursor);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
@@ -44,7 +41,7 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<ErrorGroupPage, Error> {
         let mut url = self.url(&["v1", "dlq", "groups"]);
-        narrow(&mut url, filter, limit);
+        narrow(&mut url, filter, limit, None);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
@@ -64,14 +61,5 @@ impl Client {
     ) -> Result<PurgeDeadAnswer, Error> {
         let url = self.url(&["v1", "dlq", "purge"]);
         self.call(Method::POST, url, Some(encode(order)), BULK_PATIENCE).await
-    }
-}
-
-fn narrow(url: &mut Url, filter: &str, limit: Option<u32>) {
-    if !filter.is_empty() {
-        url.query_pairs_mut().append_pair("filter", filter);
-    }
-    if let Some(limit) = limit {
-        url.query_pairs_mut().append_pair("limit", &limit.to_string());
     }
 }

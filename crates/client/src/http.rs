@@ -109,19 +109,25 @@ impl Client {
         self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
     }
 
-    /// Reads one page of tasks, newest first due time first.
+    /// Reads one page of all tasks, newest first due time first.
     pub async fn list_tasks(
         &self,
         limit: Option<u32>,
         cursor: Option<&str>,
     ) -> Result<TaskPage, Error> {
+        self.find_tasks("", limit, cursor).await
+    }
+
+    /// Reads one page of the tasks that a filter leaves, such as `status:FAILED queue:mail`. A
+    /// page may be empty although more follow: its cursor says.
+    pub async fn find_tasks(
+        &self,
+        filter: &str,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<TaskPage, Error> {
         let mut url = self.url(&["v1", "tasks"]);
-        if let Some(limit) = limit {
-            url.query_pairs_mut().append_pair("limit", &limit.to_string());
-        }
-        if let Some(cursor) = cursor {
-            url.query_pairs_mut().append_pair("cursor", cursor);
-        }
+        narrow(&mut url, filter, limit, cursor);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
@@ -220,6 +226,18 @@ fn is_loopback(url: &Url) -> bool {
 fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         drop(rustls::crypto::ring::default_provider().install_default());
+    }
+}
+
+/// Asks for one page of a list.
+pub(crate) fn narrow(url: &mut Url, filter: &str, limit: Option<u32>, cursor: Option<&str>) {
+    let limit = limit.map(|limit| limit.to_string());
+    let filter = Some(filter).filter(|filter| !filter.is_empty());
+    let pairs = [("filter", filter), ("limit", limit.as_deref()), ("cursor", cursor)];
+    for (name, value) in pairs {
+        if let Some(value) = value {
+            url.query_pairs_mut().append_pair(name, value);
+        }
     }
 }
 

@@ -1,98 +1,95 @@
-//! The language of filters, the same in API, CLI and dashboard: terms such as `queue:mail`,
-//! separated by spaces, which must all hold.
+//! The language of filters, the same in API, CLI and dashboard, for task lists, dead letters and
+//! bulk actions: terms such as `queue:mail`, separated by spaces, which must all hold.
 //!
-//! To add a key: give [`Key`] a variant, a row in [`KEYS`] and an arm in `Filter::put`.
+//! A value with spaces stands in quotes, `error:"connection refused"`; inside them `\"` is a
+//! quotation mark and `\\` a backslash. `status` takes several values, by commas or by repeating
+//! it, and `label.KEY` may be there for several keys; every other key is there once.
+//!
+//! To add a key: give [`Key`] a variant, a row in [`KEYS`], an arm in `Filter::put` and a line in
+//! the `Display` of [`Filter`].
 
+mod error;
+mod term;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
 
+pub use self::error::{BadFilter, Why};
+use self::term::{Bare, Term};
 use crate::error_group::ErrorGroup;
+use crate::id::TaskId;
 use crate::name::{QueueName, TypeName};
-use crate::ports::store::DeadFilter;
 use crate::state::Status;
+use crate::task::Failure;
 use crate::time::Timestamp;
 
 /// Characters of a filter: parsing must stay cheap.
 const FILTER_CHARS: usize = 1_000;
-/// Characters of a term that an error repeats.
-const SHOWN_CHARS: usize = 64;
 
 /// What a filter asks for; everything when empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// In one of these states; in any when empty.
+    pub statuses: BTreeSet<Status>,
     /// Of this queue.
     pub queue: Option<QueueName>,
     /// Of this type.
     pub task_type: Option<TypeName>,
-    /// With an error of this group.
-    pub group: Option<ErrorGroup>,
-    /// At this instant or later.
+    /// With all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// At this instant or later: the first due time in lists of tasks, the failure among dead
+    /// letters.
     pub since: Option<Timestamp>,
     /// Before this instant.
     pub until: Option<Timestamp>,
-}
-
-/// Why a text is no filter: which term, and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadFilter {
-    /// The text is longer than any filter needs to be.
-    #[error("a filter has at most {FILTER_CHARS} characters")]
-    TooLong,
-    /// A term has no colon.
-    #[error("`{term}` is not of the form key:value; keys are {KeyNames}")]
-    NoKey {
-        /// The term.
-        term: String,
-    },
-    /// A term's key does not exist.
-    #[error("`{term}` has no known key; keys are {KeyNames}")]
-    UnknownKey {
-        /// The term.
-        term: String,
-    },
-    /// A key is there twice.
-    #[error("`{key}` is given twice")]
-    Doubled {
-        /// The key.
-        key: &'static str,
-    },
-    /// A term's value is not one that its key takes.
-    #[error("`{term}`: {key} takes {wanted}")]
-    Value {
-        /// The term.
-        term: String,
-        /// Its key.
-        key: &'static str,
-        /// What would be allowed.
-        wanted: &'static str,
-    },
+    /// With this text in the code or the message of its error, in upper or lower case.
+    pub error: Option<String>,
+    /// With an error of this group.
+    pub group: Option<ErrorGroup>,
+    /// Last leased to a worker of this name.
+    pub worker: Option<String>,
 }
 
 /// What a term can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
+    Status,
     Queue,
     Type,
-    Group,
+    Label,
     Since,
     Until,
-    Status,
+    Error,
+    Group,
+    Worker,
 }
 
 const NAME: &str = "a name that matches [a-z0-9][a-z0-9._-]{0,99}";
 const INSTANT: &str = "a time ago such as 24h, 7d or PT24H, or an instant such as \
                        2030-01-31T08:00:00Z";
+const STATUSES: &str = "BLOCKED, PENDING, RUNNING, SUCCESS, FAILED or CANCELLED, or several \
+                        with commas between them";
+const DEAD_STATUSES: &str = "only FAILED here, since dead letters are failed tasks";
+/// The one key whose name goes on: with that of the label.
+const LABEL: &str = "label.";
 
 /// Every key, how it is spelled and what it takes.
-const KEYS: [(Key, &str, &str); 6] = [
+const KEYS: [(Key, &str, &str); 9] = [
+    (Key::Status, "status", STATUSES),
     (Key::Queue, "queue", NAME),
     (Key::Type, "type", NAME),
-    (Key::Group, "group", "an error group such as 0123456789abcdef"),
+    (Key::Label, "label.KEY", "the label's value, in quotes if it is empty or has spaces"),
     (Key::Since, "since", INSTANT),
     (Key::Until, "until", INSTANT),
-    (Key::Status, "status", "FAILED"),
+    (Key::Error, "error", "a part of the error's code or message, in quotes if it has spaces"),
+    (Key::Group, "group", "an error group such as 0123456789abcdef"),
+    (Key::Worker, "worker", "the name of a worker, in quotes if it has spaces"),
 ];
 
 /// Writes the keys for people.
@@ -107,51 +104,101 @@ impl fmt::Display for KeyNames {
 impl Filter {
     /// Reads a filter; `now` is what its relative times refer to.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, BadFilter> {
-        if text.len() > FILTER_CHARS {
-            return Err(BadFilter::TooLong);
+        Self::read(text, now, &Status::ALL)
+    }
+
+    /// Reads a filter for dead letters. They are FAILED, so that `status:FAILED` asks for nothing
+    /// more and is left out, and any other state is refused rather than found nowhere.
+    pub fn parse_dead(text: &str, now: Timestamp) -> Result<Self, BadFilter> {
+        let filter = Self::read(text, now, &[Status::Failed])?;
+        Ok(Self { statuses: BTreeSet::new(), ..filter })
+    }
+
+    fn read(text: &str, now: Timestamp, statuses: &[Status]) -> Result<Self, BadFilter> {
+        if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
+            return Err(BadFilter::new(at, &text[at..], Why::TooLong));
         }
         let mut filter = Self::default();
         let mut seen = Vec::new();
-        for term in text.split_whitespace() {
-            let shown = || shorten(term);
-            let Some((name, value)) = term.split_once(':') else {
-                return Err(BadFilter::NoKey { term: shown() });
+        for term in term::split(text) {
+            let term = term?;
+            let bad = |why| BadFilter::new(term.at, term.text, why);
+            let known = |(key, name, _): &(Key, &str, &str)| match term.label {
+                Some(_) => *key == Key::Label,
+                None => *name == term.key,
             };
-            let Some((key, name, wanted)) = KEYS.into_iter().find(|(_, known, _)| *known == name)
-            else {
-                return Err(BadFilter::UnknownKey { term: shown() });
+            let Some((key, name, wanted)) = KEYS.into_iter().find(known) else {
+                return Err(bad(Why::UnknownKey));
             };
-            if seen.contains(&key) {
-                return Err(BadFilter::Doubled { key: name });
+            if key != Key::Status {
+                let mark = (key, term.label.clone());
+                if seen.contains(&mark) {
+                    return Err(bad(Why::Doubled { key: term.key.to_owned() }));
+                }
+                seen.push(mark);
             }
-            seen.push(key);
-            if filter.put(key, value, now).is_none() {
-                return Err(BadFilter::Value { term: shown(), key: name, wanted });
+            if filter.put(key, &term, now, statuses).is_none() {
+                let dead = key == Key::Status && statuses.len() == 1;
+                let wanted = if dead { DEAD_STATUSES } else { wanted };
+                return Err(bad(Why::Value { key: name, wanted }));
             }
         }
         Ok(filter)
     }
 
     /// Takes one value; nothing if the key does not take it.
-    fn put(&mut self, key: Key, value: &str, now: Timestamp) -> Option<()> {
+    fn put(&mut self, key: Key, term: &Term<'_>, now: Timestamp, all: &[Status]) -> Option<()> {
+        let value = term.value.as_str();
+        let text = || (!value.is_empty()).then(|| value.to_owned());
         match key {
+            Key::Status => {
+                for name in value.split(',') {
+                    let status = all.iter().find(|status| status.as_str() == name)?;
+                    self.statuses.insert(*status);
+                }
+            }
             Key::Queue => self.queue = Some(QueueName::new(value).ok()?),
             Key::Type => self.task_type = Some(TypeName::new(value).ok()?),
-            Key::Group => self.group = Some(value.parse().ok()?),
+            Key::Label => {
+                let label = term.label.clone().filter(|label| !label.is_empty())?;
+                // A value that was forgotten is more likely than one that is empty.
+                let value = if term.quoted { Some(value.to_owned()) } else { text() };
+                self.labels.insert(label, value?);
+            }
             Key::Since => self.since = Some(instant(value, now)?),
             Key::Until => self.until = Some(instant(value, now)?),
-            // All that can be filtered is failed; people may say so.
-            Key::Status => (value == Status::Failed.as_str()).then_some(())?,
+            Key::Error => self.error = Some(text()?),
+            Key::Group => self.group = Some(value.parse().ok()?),
+            Key::Worker => self.worker = Some(text()?),
         }
         Some(())
     }
+
+    /// Whether a task in this state may be meant.
+    pub fn allows(&self, status: Status) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&status)
+    }
+
+    /// The ids of the tasks that are first due between `since` and `until`: an id begins with
+    /// that time, so that the terms are a range of the ids.
+    pub fn ids(&self) -> Range<TaskId> {
+        let end = self.until.map_or(TaskId::from_bytes([0xff; 16]), first_of);
+        first_of(self.since.unwrap_or(Timestamp::EPOCH))..end
+    }
 }
 
-impl From<Filter> for DeadFilter {
-    fn from(filter: Filter) -> Self {
-        let Filter { queue, task_type, group, since, until } = filter;
-        Self { queue, task_type, group, since, until }
-    }
+/// Whether an error's code or message has this text in it, in upper or lower case: what the term
+/// `error` asks.
+pub fn says(error: &Failure, text: &str) -> bool {
+    let text = text.to_lowercase();
+    error.code.to_lowercase().contains(&text) || error.message.to_lowercase().contains(&text)
+}
+
+/// The lowest id that a task first due then could have.
+fn first_of(due: Timestamp) -> TaskId {
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&due.millis().to_be_bytes()[2..]);
+    TaskId::from_bytes(bytes)
 }
 
 /// An instant, or how long ago it was. One before 1970 becomes its beginning.
@@ -166,107 +213,25 @@ fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
     Some(Timestamp::clamped(now.millis().saturating_sub(millis)))
 }
 
-fn shorten(term: &str) -> String {
-    match term.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &term[..end]),
-        None => term.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const NOW: &str = "2030-01-31T08:00:00Z";
-
-    fn at(text: &str) -> Timestamp {
-        Timestamp::parse(text).unwrap()
-    }
-
-    fn parse(text: &str) -> Result<Filter, BadFilter> {
-        Filter::parse(text, at(NOW))
-    }
-
-    #[test]
-    fn no_term_asks_for_everything() {
-        for text in ["", "   ", "\t\n", "status:FAILED"] {
-            assert_eq!(parse(text), Ok(Filter::default()), "{text:?}");
+/// As text that [`Filter::parse`] reads back; times are instants.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { statuses, queue, task_type, labels, since, until, error, group, worker } = self;
+        let mut terms = Vec::new();
+        if !statuses.is_empty() {
+            let names: Vec<_> = statuses.iter().map(|status| status.as_str()).collect();
+            terms.push(format!("status:{}", names.join(",")));
         }
-    }
-
-    #[test]
-    fn all_terms_hold_together() {
-        let text = " queue:mail  type:email.send group:0123456789abcdef since:24h \
-                    until:2030-01-31T07:00:00Z status:FAILED ";
-        let filter = parse(text).unwrap();
-        let wanted = Filter {
-            queue: Some(QueueName::new("mail").unwrap()),
-            task_type: Some(TypeName::new("email.send").unwrap()),
-            group: Some("0123456789abcdef".parse().unwrap()),
-            since: Some(at("2030-01-30T08:00:00Z")),
-            until: Some(at("2030-01-31T07:00:00Z")),
-        };
-        assert_eq!(filter, wanted);
-        assert_eq!(DeadFilter::from(filter).since, wanted.since);
-    }
-
-    #[test]
-    fn times_ago_are_read_as_people_write_them() {
-        for (text, instant) in [
-            ("90s", "2030-01-31T07:58:30Z"),
-            ("1h30m", "2030-01-31T06:30:00Z"),
-            ("PT24H", "2030-01-30T08:00:00Z"),
-            ("P1D", "2030-01-30T08:00:00Z"),
-            ("7d", "2030-01-24T08:00:00Z"),
-            ("2w", "2030-01-17T08:00:00Z"),
-            ("0s", NOW),
-            ("1000000h", "1970-01-01T00:00:00Z"),
-            ("2030-01-31T09:00:00+02:00", "2030-01-31T07:00:00Z"),
-        ] {
-            let filter = parse(&format!("since:{text}")).unwrap();
-            assert_eq!(filter.since, Some(at(instant)), "{text}");
+        terms.extend(queue.iter().map(|queue| format!("queue:{queue}")));
+        terms.extend(task_type.iter().map(|name| format!("type:{name}")));
+        for (key, value) in labels {
+            terms.push(format!("{LABEL}{}:{}", Bare::key(key), Bare::value(value)));
         }
-    }
-
-    #[test]
-    fn an_error_names_the_term_and_what_is_allowed() {
-        let long = "x".repeat(FILTER_CHARS + 1);
-        for (text, wanted) in [
-            ("mail", "`mail` is not of the form key:value"),
-            ("queue:a color:red", "`color:red` has no known key; keys are queue, type,"),
-            ("Queue:a", "`Queue:a` has no known key"),
-            ("queue:a queue:b", "`queue` is given twice"),
-            ("queue:", "`queue:`: queue takes a name"),
-            ("type:A", "`type:A`: type takes a name"),
-            ("group:12", "`group:12`: group takes an error group"),
-            ("since:soon", "`since:soon`: since takes a time ago such as 24h"),
-            ("since:-1h", "`since:-1h`: since takes"),
-            ("until:1mo", "`until:1mo`: until takes"),
-            ("until:", "`until:`: until takes"),
-            ("status:PENDING", "`status:PENDING`: status takes FAILED"),
-            (&long, "at most 1000 characters"),
-            (&long[..200], "x…` is not"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(wanted), "{text}: {error}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read_or_refused(text in ".{0,200}", now in any::<i64>()) {
-            Filter::parse(&text, Timestamp::clamped(now)).ok();
-        }
-
-        #[test]
-        fn any_value_of_a_known_key_is_read_or_refused(
-            key in 0..KEYS.len(),
-            value in "[-+0-9a-zA-Z.:]{0,40}",
-        ) {
-            let text = format!("{}:{value}", KEYS[key].1);
-            Filter::parse(&text, Timestamp::EPOCH).ok();
-        }
+        terms.extend(since.iter().map(|since| format!("since:{since}")));
+        terms.extend(until.iter().map(|until| format!("until:{until}")));
+        terms.extend(error.iter().map(|error| format!("error:{}", Bare::value(error))));
+        terms.extend(group.iter().map(|group| format!("group:{group}")));
+        terms.extend(worker.iter().map(|worker| format!("worker:{}", Bare::value(worker))));
+        f.write_str(&terms.join(" "))
     }
 }

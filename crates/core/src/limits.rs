@@ -90,6 +90,8 @@ pub const DEFAULT_PAGE: u32 = 50;
 pub const PAGE: u32 = 200;
 /// Payloads and results on one page of a list, about: a page of large tasks is shorter.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Tasks that one page of a list looks at, whether or not they match its filter.
+pub const SCAN_ROWS: u32 = 10_000;
 /// The longest a caller may wait for an outcome in one request.
 pub const WAIT: Duration = Duration::from_secs(60);
 /// Handlers that run at once in one worker, at the most.

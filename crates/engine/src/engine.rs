@@ -135,7 +135,7 @@ impl Engine {
         self.inner.store.get(tenant, id).await
     }
 
-    /// One page of tasks.
+    /// One page of tasks, newest first due time first.
     pub async fn list(&self, page: ListTasks) -> store::Result<TaskList> {
         self.inner.store.list(page).await
     }

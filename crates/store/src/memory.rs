@@ -4,6 +4,7 @@
 mod control;
 mod dead_letters;
 mod leases;
+mod list;
 mod model;
 mod sessions;
 

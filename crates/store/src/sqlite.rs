@@ -3,11 +3,14 @@
 mod checkpoint;
 mod dead_letters;
 mod error;
+mod filter;
 mod index;
 pub mod limit;
+mod list;
 mod lock;
 mod migrate;
 mod open;
+mod page;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod reader;
@@ -180,7 +183,7 @@ impl Tasks for SqliteStore {
     }
 
     async fn list(&self, page: ListTasks) -> Result<TaskList> {
-        self.readers.query(move |connection| reader::list(connection, &page)).await
+        self.readers.query(move |connection| list::list(connection, &page)).await
     }
 
     async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>> {

@@ -7,14 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use duly_core::back_off::BackOff;
+use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Exchange, Home, Leases as _, ListTasks, OpenSession, Pulse as _, Rules, Sessions as _,
-    Submit, Submitted, Tasks as _,
+    Claim, DeadLetters as _, Exchange, GroupDead, Home, Leases as _, ListDead, ListTasks,
+    OpenSession, Pulse as _, Rules, Sessions as _, Submit, Submitted, Tasks as _,
 };
-use duly_core::task::{NewTask, Priority};
+use duly_core::task::{Failure, NewTask, Priority};
 use duly_store::clock::SystemClock;
 use duly_store::sqlite::SqliteStore;
 use rusqlite::Connection;
@@ -34,7 +36,7 @@ fn task(ordinal: u32, payload_bytes: usize) -> NewTask {
         retries: 3,
         back_off: BackOff::default(),
         timeout: None,
-        labels: BTreeMap::new(),
+        labels: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
         payload: format!("\"{}\"", "x".repeat(payload_bytes)).into(),
         idempotency: None,
     }
@@ -64,19 +66,21 @@ async fn claim_after(damage: &str) -> After {
     let exchange = Exchange { session, finishes: vec![], claim: Some(claim) };
     let leases = store.exchange(exchange).await.unwrap().leases;
     let claimed = leases.into_iter().map(|lease| lease.task).collect();
-    After { store, ids, claimed, _directory: directory }
+    After { store, ids, claimed, directory }
 }
 
 struct After {
     store: SqliteStore,
     ids: [TaskId; 3],
     claimed: Vec<TaskId>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl After {
-    async fn listed(&self) -> Vec<TaskId> {
-        let page = ListTasks { tenant: TenantName::default_tenant(), before: None, limit: 10 };
+    async fn listed(&self, filter: &str) -> Vec<TaskId> {
+        let filter = Filter::parse(filter, self.store.now().await.unwrap()).unwrap();
+        let tenant = TenantName::default_tenant();
+        let page = ListTasks { tenant, filter, before: None, limit: 10 };
         let page = self.store.list(page).await.unwrap();
         page.tasks.into_iter().map(|task| task.id).collect()
     }
@@ -96,7 +100,10 @@ async fn a_task_that_cannot_be_read_holds_up_nobody() {
         after.store.check().await.unwrap();
         let error = after.store.get(&TenantName::default_tenant(), lost).await.unwrap_err();
         assert!(!error.is_retryable(), "{damage}: {error}");
-        assert_eq!(after.listed().await, [two, one], "{damage}");
+        for filter in ["", "type:email", "label.k:v", "status:RUNNING", "worker:w"] {
+            assert_eq!(after.listed(filter).await, [two, one], "{damage}, {filter}");
+        }
+        assert!(after.listed("error:x").await.is_empty(), "{damage}");
     }
 }
 
@@ -105,5 +112,31 @@ async fn an_instant_out_of_range_stops_neither_writer_nor_lists() {
     let damage = "UPDATE task SET run_at = -5, created_at = 9223372036854775807 WHERE id = ?";
     let after = claim_after(damage).await;
     assert_eq!(after.claimed, after.ids);
-    assert_eq!(after.listed().await.len(), 3);
+    assert_eq!(after.listed("").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_cannot_be_read_hides_no_others() {
+    for damage in ["UPDATE task SET error = '{' WHERE id = ?", "DELETE FROM task WHERE id = ?"] {
+        let After { store, ids, claimed, directory } =
+            claim_after("UPDATE task SET retries = 0 WHERE id = ?").await;
+        let now = store.now().await.unwrap();
+        let tenant = TenantName::default_tenant();
+        let session = store.get(&tenant, ids[0]).await.unwrap().unwrap().session.unwrap();
+        let outcome = || Outcome::Fail { error: Failure::new("X", "it broke") };
+        let finishes = claimed.iter().map(|id| Finish::new(*id, 1, outcome())).collect();
+        store.exchange(Exchange { session, finishes, claim: None }).await.unwrap();
+        let file = directory.path().join("duly.db");
+        Connection::open(file).unwrap().execute(damage, [ids[1].as_bytes()]).unwrap();
+        for text in ["", "error:broke", "label.k:v", "worker:w"] {
+            let filter = Filter::parse_dead(text, now).unwrap();
+            let page = ListDead { tenant: tenant.clone(), filter, before: None, limit: 10 };
+            let dead = store.dead_letters(page).await.unwrap().tasks;
+            let dead: Vec<_> = dead.iter().map(|task| task.id).collect();
+            assert_eq!(dead, [ids[2], ids[0]], "{damage}, {text}");
+        }
+        let which = GroupDead { tenant: tenant.clone(), filter: Filter::default(), limit: 10 };
+        let groups = store.dead_groups(which).await.unwrap();
+        assert_eq!(groups.len(), 1, "{damage}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::ClientArgs;
+use super::{ClientArgs, FilterArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DlqCommand {
@@ -14,24 +14,6 @@ pub(crate) enum DlqCommand {
     Replay(DlqReplayArgs),
     /// Delete dead letters for ever
     Purge(DlqPurgeArgs),
-}
-
-/// Which dead letters.
-#[derive(Debug, Args)]
-pub(crate) struct FilterArgs {
-    /// Terms that must all hold: queue:NAME type:NAME group:GROUP since:24h until:INSTANT
-    #[arg(value_name = "TERM")]
-    pub(crate) terms: Vec<String>,
-    /// The same in one text, such as 'queue:mail since:24h'
-    #[arg(long, value_name = "TERMS", conflicts_with = "terms")]
-    pub(crate) filter: Option<String>,
-}
-
-impl FilterArgs {
-    /// The filter as one text.
-    pub(crate) fn text(&self) -> String {
-        self.filter.clone().unwrap_or_else(|| self.terms.join(" "))
-    }
 }
 
 #[derive(Debug, Args)]

@@ -33,6 +33,15 @@ pub struct DeadLetterPage {
     /// Give it as `cursor` to get the next page; `null` on the last one.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next_cursor: Option<String>,
+    /// How many dead letters were looked at to fill the page.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true, maximum = 10_000))]
+    pub scanned: u32,
+    /// Whether the page ended because it had looked at 10,000 of them, not because it was full or
+    /// nothing was left: go on with `nextCursor`, or narrow the filter.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub partial: bool,
 }
 
 /// Dead letters of one queue and type that failed alike.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::filter::Filter;
 use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
 use crate::name::TenantName;
@@ -24,7 +25,7 @@ use crate::task::{Attempt, NewTask, Task};
 use crate::time::Timestamp;
 
 pub use self::dead_letters::{
-    DeadFilter, DeadGroup, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    DeadGroup, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
 };
 pub use self::sessions::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions};
 
@@ -132,7 +133,9 @@ pub trait Tasks {
     async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>>;
 
     /// One page of a tenant's tasks, newest first due time first; about
-    /// [`crate::limits::PAGE_BYTES`] at the most, but at least one task.
+    /// [`crate::limits::PAGE_BYTES`] at the most, but at least one task. It looks at
+    /// [`crate::limits::SCAN_ROWS`] tasks at the most and then says where to go on, perhaps with
+    /// nothing found: following `next_before` to its end shows every match once.
     async fn list(&self, page: ListTasks) -> Result<TaskList>;
 
     /// The failed and lost attempts of a task, oldest first, the last
@@ -145,8 +148,12 @@ pub trait Tasks {
 pub struct TaskList {
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// Where the next page starts, if there is one.
+    /// Where the next page starts, if there is one: the last task looked at.
     pub next_before: Option<TaskId>,
+    /// How many of the tenant's tasks were looked at.
+    pub scanned: u32,
+    /// Whether it ended after [`crate::limits::SCAN_ROWS`] although it was not full.
+    pub partial: bool,
 }
 
 /// Which page of a tenant's tasks.
@@ -154,6 +161,8 @@ pub struct TaskList {
 pub struct ListTasks {
     /// Whose.
     pub tenant: TenantName,
+    /// Which; its times are those of the first due time, which the id carries.
+    pub filter: Filter,
     /// Only tasks whose id is below this one.
     pub before: Option<TaskId>,
     /// How many.

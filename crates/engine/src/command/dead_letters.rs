@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::limits::{DEAD_LETTERS, RUN_AHEAD, STORE_BATCH};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, Controlled, DeadFilter, DeadGroup, DeadList, GroupDead, ListDead, PurgeTasks, Replay,
-    ReplayTasks,
+    self, Controlled, DeadGroup, DeadList, GroupDead, ListDead, PurgeTasks, Replay, ReplayTasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -53,7 +53,7 @@ impl Engine {
     pub async fn replay_dead(
         &self,
         tenant: &TenantName,
-        filter: DeadFilter,
+        filter: Filter,
         per_second: Option<f64>,
     ) -> store::Result<Bulk> {
         let spacing =
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// Deletes dead letters.
-    pub async fn purge_dead(&self, tenant: &TenantName, filter: DeadFilter) -> store::Result<Bulk> {
+    pub async fn purge_dead(&self, tenant: &TenantName, filter: Filter) -> store::Result<Bulk> {
         let mut pages = Pages::new(self, tenant, filter).await?;
         while let Some(tasks) = pages.next().await? {
             let tasks = tasks.iter().map(|task| task.id).collect();
@@ -102,7 +102,7 @@ impl<'a> Pages<'a> {
     async fn new(
         engine: &'a Engine,
         tenant: &TenantName,
-        mut filter: DeadFilter,
+        mut filter: Filter,
     ) -> store::Result<Self> {
         let start = engine.store().now().await?;
         let end = start.plus(Duration::from_millis(1));

@@ -3,44 +3,40 @@
 use std::collections::BTreeMap;
 
 use duly_core::error_group::ErrorGroup;
-use duly_core::limits::PAGE_BYTES;
+use duly_core::filter::Filter;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Controlled, DeadFilter, DeadGroup, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    Controlled, DeadGroup, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
 };
 use duly_core::state::Status;
 use duly_core::task::Task;
 
+use super::list::{Page, within};
 use super::model::Model;
 
 impl Model {
-    /// A tenant's dead letters, last failure first.
-    fn dead(&self, tenant: &TenantName, filter: &DeadFilter) -> Vec<&Task> {
+    /// A tenant's dead letters, last failure first, as far as the filter's times go.
+    fn dead(&self, tenant: &TenantName, filter: &Filter) -> Vec<&Task> {
         let failed = self.tasks.values().filter(|task| task.status == Status::Failed);
         let own = failed.filter(|task| task.lane.tenant == *tenant);
-        let mut dead: Vec<_> = own.filter(|task| matches(filter, task)).collect();
+        let mut dead: Vec<_> = own.filter(|task| within(filter, place(task).failed_at)).collect();
         dead.sort_by_key(|task| std::cmp::Reverse(place(task)));
         dead
     }
 
     pub(super) fn dead_letters(&self, page: &ListDead) -> DeadList {
-        let below = |task: &&&Task| page.before.is_none_or(|before| place(task) < before);
-        let dead = self.dead(&page.tenant, &page.filter);
-        let (mut tasks, mut bytes) = (Vec::new(), 0);
-        for task in dead.iter().filter(below) {
-            bytes += task.bytes();
-            let full = bytes > PAGE_BYTES && !tasks.is_empty();
-            if full || tasks.len() == page.limit as usize {
-                return DeadList { next_before: tasks.last().map(place), tasks };
-            }
-            tasks.push(self.named(task));
-        }
-        DeadList { tasks, next_before: None }
+        let ListDead { tenant, filter, before, limit } = page;
+        let dead = self.dead(tenant, filter).into_iter();
+        let below = dead.filter(|task| before.is_none_or(|before| place(task) < before));
+        let page = self.page(below, filter, *limit, place);
+        let Page { tasks, next_before, scanned, partial } = page;
+        DeadList { tasks, next_before, scanned, partial }
     }
 
     pub(super) fn dead_groups(&self, which: &GroupDead) -> Vec<DeadGroup> {
         let mut groups: BTreeMap<_, DeadGroup> = BTreeMap::new();
-        for task in self.dead(&which.tenant, &which.filter) {
+        let dead = self.dead(&which.tenant, &which.filter).into_iter();
+        for task in dead.filter(|task| self.fits(task, &which.filter)) {
             let Some(error) = task.error.clone() else { continue };
             let (queue, task_type) = (task.lane.queue.clone(), task.lane.task_type.clone());
             let (group, at) = (ErrorGroup::of(&error), place(task).failed_at);
@@ -88,15 +84,4 @@ impl Model {
 fn place(task: &Task) -> DeadPlace {
     let failed_at = task.finished_at.expect("it has ended");
     DeadPlace { failed_at, task: task.id }
-}
-
-fn matches(filter: &DeadFilter, task: &Task) -> bool {
-    let DeadFilter { queue, task_type, group, since, until } = filter;
-    let failed_at = place(task).failed_at;
-    let of_group = |group| task.error.as_ref().is_some_and(|it| ErrorGroup::of(it) == group);
-    queue.as_ref().is_none_or(|queue| *queue == task.lane.queue)
-        && task_type.as_ref().is_none_or(|name| *name == task.lane.task_type)
-        && group.is_none_or(of_group)
-        && since.is_none_or(|since| failed_at >= since)
-        && until.is_none_or(|until| failed_at < until)
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
-use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES, PAGE_BYTES};
+use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES};
 use duly_core::name::{Lane, TenantName};
-use duly_core::ports::store::{Claim, ListTasks, OpenSession, Rules, Submit, Submitted, TaskList};
+use duly_core::ports::store::{Claim, OpenSession, Rules, Submit, Submitted};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Attempt, Failure, NewTask, Task};
 use duly_core::time::Timestamp;
@@ -163,24 +163,6 @@ impl Model {
 
     pub(super) fn task_mut(&mut self, tenant: &TenantName, id: TaskId) -> Option<&mut Task> {
         self.tasks.get_mut(&id).filter(|task| task.lane.tenant == *tenant)
-    }
-
-    pub(super) fn list(&self, page: &ListTasks) -> TaskList {
-        let newest_first = self.tasks.values().rev();
-        let wanted = newest_first
-            .filter(|task| task.lane.tenant == page.tenant)
-            .filter(|task| page.before.is_none_or(|before| task.id < before));
-        let (mut tasks, mut bytes) = (Vec::new(), 0);
-        for task in wanted {
-            bytes += task.bytes();
-            let full = bytes > PAGE_BYTES && !tasks.is_empty();
-            if full || tasks.len() == page.limit as usize {
-                let next_before = tasks.last().map(|task: &Task| task.id);
-                return TaskList { tasks, next_before };
-            }
-            tasks.push(self.named(task));
-        }
-        TaskList { tasks, next_before: None }
     }
 
     pub(super) fn named(&self, task: &Task) -> Task {

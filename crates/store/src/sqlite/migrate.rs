@@ -9,6 +9,7 @@ use rusqlite::functions::FunctionFlags;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_tasks.sql"),
     include_str!("../../migrations/sqlite/0002_sessions_and_dead_letters.sql"),
+    include_str!("../../migrations/sqlite/0003_dead_letters_by_id.sql"),
 ];
 
 /// Why the schema could not be brought up to date.
@@ -73,7 +74,7 @@ mod tests {
             VALUES (x'01', 4, 1, 7, 4, 1, 1, 5, 1, 1, 0, 0, ?)";
         let error = serde_json::to_string(&failure).unwrap();
         connection.execute(insert, [error]).unwrap();
-        assert_eq!(up(&mut connection).unwrap(), 1);
+        assert_eq!(up(&mut connection).unwrap(), MIGRATIONS.len() - 1);
         let row = connection.query_row("SELECT failed_at, lane, error_group FROM dlq", [], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         });

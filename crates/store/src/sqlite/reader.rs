@@ -4,18 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
-use duly_core::limits::PAGE_BYTES;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{self, ListTasks, TaskList};
+use duly_core::ports::store;
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 use tokio::sync::Semaphore;
 
-use super::error::{Fault, Result};
+use super::error::Result;
 use super::open::{self, Side};
-use super::row;
+use super::{filter, row};
 
 /// Queries that run at once; more would only fight for the same cores.
 const CONNECTIONS: usize = 3;
@@ -51,11 +50,17 @@ impl Readers {
         }
     }
 
+    fn connect(&self) -> Result<Connection> {
+        let connection = open::side(&self.path, Side::Read)?;
+        filter::teach(&connection)?;
+        Ok(connection)
+    }
+
     fn run<T>(&self, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open::side(&self.path, Side::Read)?,
+            None => self.connect()?,
         };
         // A connection that failed is dropped: the next query starts with a new one.
         let answer = query(&connection)?;
@@ -64,51 +69,20 @@ impl Readers {
     }
 }
 
+/// One task of a tenant.
+pub(super) fn one() -> String {
+    let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
+    format!("/* task.get */ SELECT {columns} FROM {tables} WHERE task.id = ? AND lane.tenant = ?")
+}
+
 pub(super) fn get(
     connection: &Connection,
     tenant: &TenantName,
     id: TaskId,
 ) -> Result<Option<Task>> {
-    let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
-    let mut statement = connection.prepare_cached(&format!(
-        "/* task.get */ SELECT {columns} FROM {tables} WHERE task.id = ? AND lane.tenant = ?"
-    ))?;
+    let mut statement = connection.prepare_cached(&one())?;
     let mut rows = statement.query(params![id.as_bytes(), tenant.as_str()])?;
     rows.next()?.map(row::task).transpose()
-}
-
-pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<TaskList> {
-    let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
-    let mut statement = connection.prepare_cached(&format!(
-        "/* task.list */ SELECT {columns} FROM {tables}
-         WHERE lane.tenant = ? AND task.id < ? ORDER BY task.id DESC LIMIT ?"
-    ))?;
-    // No id lies above all ones. A condition that allows for no bound would scan from the newest.
-    let before = page.before.as_ref().map_or(&[0xff; 16], TaskId::as_bytes);
-    // One more than asked for tells whether there is a next page.
-    let most = page.limit as usize;
-    let mut rows = statement.query(params![page.tenant.as_str(), before, most + 1])?;
-    let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
-    while let Some(row) = rows.next().map_err(Fault::from)? {
-        if tasks.len() == most {
-            return Ok(TaskList { tasks, next_before: last });
-        }
-        let id = TaskId::from_bytes(row.get(0)?);
-        match row::task(row) {
-            Ok(task) => {
-                bytes += task.bytes();
-                if bytes > PAGE_BYTES && !tasks.is_empty() {
-                    return Ok(TaskList { tasks, next_before: last });
-                }
-                tasks.push(task);
-            }
-            // One damaged row must not hide the others.
-            Err(fault) if fault.is_bad_row() => tracing::error!(%fault, "a task cannot be shown"),
-            Err(fault) => return Err(fault),
-        }
-        last = Some(id);
-    }
-    Ok(TaskList { tasks, next_before: None })
 }
 
 pub(super) fn attempts(

@@ -6,9 +6,9 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Controlled, DeadGroup, DeadPlace, Ending, Exchange, ExtendLeases, Extended,
-    GroupDead, ListDead, ListTasks, OpenSession, PurgeTasks, Reap, ReplayTasks, RetryTasks, Store,
-    Submit, Submitted,
+    Beat, CancelTasks, Controlled, DeadGroup, Ending, Exchange, ExtendLeases, Extended, GroupDead,
+    ListDead, ListTasks, OpenSession, PurgeTasks, Reap, ReplayTasks, RetryTasks, Store, Submit,
+    Submitted,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -42,14 +42,19 @@ pub(crate) enum Answer {
     Opened,
     IsOpen(bool),
     PutBack(BTreeSet<TaskId>),
-    Exchanged { finished: Vec<Finished>, leases: Vec<Lease>, next_due: Option<Timestamp> },
+    Exchanged {
+        finished: Vec<Finished>,
+        leases: Vec<Lease>,
+        next_due: Option<Timestamp>,
+    },
     Extended(Vec<Extended>),
     TakenBack(BTreeSet<(SessionId, TaskId, u32)>),
     Controlled(Vec<Controlled>),
     Task(Box<Option<Task>>),
     Attempts(Option<Vec<Attempt>>),
-    List { tasks: Vec<Task>, next_before: Option<TaskId> },
-    Dead { tasks: Vec<Task>, next_before: Option<DeadPlace> },
+    /// The tasks of every page, from the one asked for on: where a page ends among tasks that it
+    /// does not show is up to the store.
+    Pages(Vec<Vec<Task>>),
     Groups(Vec<DeadGroup>),
 }
 
@@ -92,13 +97,28 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
     match call {
         Call::Get(tenant, id) => Answer::Task(Box::new(store.get(&tenant, id).await.unwrap())),
         Call::Attempts(tenant, id) => Answer::Attempts(store.attempts(&tenant, id).await.unwrap()),
-        Call::List(page) => {
-            let page = store.list(page).await.unwrap();
-            Answer::List { tasks: page.tasks, next_before: page.next_before }
+        Call::List(mut page) => {
+            let mut pages = Vec::new();
+            loop {
+                let found = store.list(page.clone()).await.unwrap();
+                pages.push(found.tasks);
+                page.before = found.next_before;
+                // A page for nothing says nothing about the next one.
+                if page.before.is_none() || page.limit == 0 {
+                    return Answer::Pages(pages);
+                }
+            }
         }
-        Call::Dead(page) => {
-            let page = store.dead_letters(page).await.unwrap();
-            Answer::Dead { tasks: page.tasks, next_before: page.next_before }
+        Call::Dead(mut page) => {
+            let mut pages = Vec::new();
+            loop {
+                let found = store.dead_letters(page.clone()).await.unwrap();
+                pages.push(found.tasks);
+                page.before = found.next_before;
+                if page.before.is_none() || page.limit == 0 {
+                    return Answer::Pages(pages);
+                }
+            }
         }
         Call::Groups(which) => {
             let mut groups = store.dead_groups(which).await.unwrap();

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use duly_core::back_off::{BackOff, Jitter, Strategy};
 use duly_core::error_group::ErrorGroup;
+use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, DeadFilter, DeadPlace, Exchange, Extend, ExtendLeases, GroupDead, Home,
-    ListDead, ListTasks, OpenSession, PurgeTasks, Reap, Replay, ReplayTasks, RetryTasks, Submit,
+    Beat, CancelTasks, DeadPlace, Exchange, Extend, ExtendLeases, GroupDead, Home, ListDead,
+    ListTasks, OpenSession, PurgeTasks, Reap, Replay, ReplayTasks, RetryTasks, Submit,
 };
 use duly_core::state::Status;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
@@ -19,7 +20,7 @@ use duly_core::time::Timestamp;
 use crate::call::Call;
 use crate::known::{Known, pick, tenant};
 use crate::step::{
-    ClaimStep, DeadStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
+    ClaimStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
     Which, Who,
 };
 
@@ -27,6 +28,9 @@ use crate::step::{
 const TASKS: usize = 7;
 const TYPES: [&str; 3] = ["mail", "pdf", "video"];
 const ERRORS: [&str; 4] = ["order 1 is gone", "order 2 is gone", "out of paper", "no idea"];
+
+/// Parts of errors, also of those that stores write themselves.
+const PARTS: [&str; 4] = ["ORDER", "is gone", "broken", "lost"];
 
 fn queue(other: bool) -> QueueName {
     if other { QueueName::new("bulk").unwrap() } else { QueueName::default_queue() }
@@ -185,34 +189,69 @@ impl Known {
             ReadStep::Attempts { what, tenant: other } => {
                 Call::Attempts(tenant(other), self.what(what))
             }
-            ReadStep::List { tenant: other, before, limit } => {
+            ReadStep::List { which, before, limit } => {
                 let before = before.map(|what| self.what(what));
-                Call::List(ListTasks { tenant: tenant(other), before, limit })
+                let (tenant, filter) = self.filter(which, false);
+                Call::List(ListTasks { tenant, filter, before, limit })
             }
             ReadStep::Dead { which, limit, skip } => {
                 let mut dead = self.state.values().filter(|task| task.status == Status::Failed);
                 let place =
                     |task: &Task| DeadPlace { failed_at: task.finished_at.unwrap(), task: task.id };
                 let before = dead.next().map(place).filter(|_| skip);
-                let (tenant, filter) = (tenant(which.tenant), self.filter(which));
+                let (tenant, filter) = self.filter(which, true);
                 Call::Dead(ListDead { tenant, filter, before, limit })
             }
             ReadStep::Groups { which } => {
-                let (tenant, filter) = (tenant(which.tenant), self.filter(which));
+                let (tenant, filter) = self.filter(which, true);
                 Call::Groups(GroupDead { tenant, filter, limit: 100 })
             }
         }
     }
 
-    fn filter(&self, step: DeadStep) -> DeadFilter {
+    /// The filter of a step, for tasks or for dead letters.
+    fn filter(&self, step: FilterStep, dead: bool) -> (TenantName, Filter) {
+        let drawn = self.blind(step);
+        let failed = dead || drawn.statuses == [Status::Failed].into();
+        let fits = |task: &&Task| !failed || task.status == Status::Failed;
+        let tasks: Vec<_> = self.state.values().filter(fits).collect();
+        let aim = step.aim.and_then(|back| pick(&tasks, back)).copied();
+        let Some(task) = aim else { return (tenant(step.tenant), drawn) };
+        let at = if dead { task.finished_at.unwrap() } else { task.id.first_due() };
+        let seconds = |ago: Option<u8>| ago.map(|ago| Duration::from_secs(ago.into()));
+        let statuses = drawn.statuses.into_iter();
+        let part = |error: &Failure| error.message.to_uppercase().chars().skip(1).take(5).collect();
+        let aimed = Filter {
+            statuses: statuses.flat_map(|other| [other, task.status]).collect(),
+            queue: step.queue.map(|_| task.lane.queue.clone()),
+            task_type: step.task_type.map(|_| task.lane.task_type.clone()),
+            labels: step.label.map_or_else(Default::default, |_| task.labels.clone()),
+            since: seconds(step.since).map(|by| at.minus(by)),
+            until: seconds(step.until).map(|by| at.plus(by).plus(Duration::from_millis(1))),
+            error: step.says.and(task.error.as_ref()).map(part),
+            group: step.of_group.and(task.error.as_ref()).map(ErrorGroup::of),
+            worker: step.worker.and(task.worker.clone()),
+        };
+        (task.lane.tenant.clone(), aimed)
+    }
+
+    /// A filter that knows nothing of what is stored.
+    fn blind(&self, step: FilterStep) -> Filter {
         let ago =
             |seconds: u8| Timestamp::from_millis(self.now.millis() - i64::from(seconds) * 1000);
-        DeadFilter {
+        let statuses = Status::ALL.into_iter().enumerate();
+        let statuses = statuses.filter(|(bit, _)| step.statuses >> bit & 1 == 1);
+        let label = |value: u8| ("n".to_owned(), value.to_string());
+        Filter {
+            statuses: statuses.map(|(_, status)| status).collect(),
             queue: step.queue.map(queue),
             task_type: step.task_type.map(type_name),
-            group: step.of_group.map(|number| ErrorGroup::of(&failure(number))),
+            labels: step.label.map(label).into_iter().collect(),
             since: step.since.map(ago),
             until: step.until.map(ago),
+            error: step.says.map(|number| PARTS[usize::from(number) % PARTS.len()].to_owned()),
+            group: step.of_group.map(|number| ErrorGroup::of(&failure(number))),
+            worker: step.worker.map(|number| format!("worker-{number}")),
         }
     }
 }

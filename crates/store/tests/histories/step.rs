@@ -114,24 +114,33 @@ pub(crate) enum Why {
     DiedBefore,
 }
 
-/// Which of a tenant's dead letters.
+/// Which of a tenant's tasks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DeadStep {
+pub(crate) struct FilterStep {
+    /// A task that all terms hold for, if there is such: drawn blindly they seldom do.
+    pub(crate) aim: Option<u8>,
     pub(crate) tenant: bool,
+    /// One bit for each state.
+    pub(crate) statuses: u8,
     pub(crate) queue: Option<bool>,
     pub(crate) task_type: Option<u8>,
     pub(crate) of_group: Option<u8>,
     pub(crate) since: Option<u8>,
     pub(crate) until: Option<u8>,
+    /// The value of the label that all have.
+    pub(crate) label: Option<u8>,
+    pub(crate) says: Option<u8>,
+    /// The worker of one of the tasks.
+    pub(crate) worker: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReadStep {
     Get { what: What, tenant: bool },
     Attempts { what: What, tenant: bool },
-    List { tenant: bool, before: Option<What>, limit: u32 },
-    Dead { which: DeadStep, limit: u32, skip: bool },
-    Groups { which: DeadStep },
+    List { which: FilterStep, before: Option<What>, limit: u32 },
+    Dead { which: FilterStep, limit: u32, skip: bool },
+    Groups { which: FilterStep },
 }
 
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use proptest::sample::select;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::step::{
-    ClaimStep, DeadStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
+    ClaimStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
     Which, Who, Why,
 };
 
@@ -51,7 +51,7 @@ fn step() -> BoxedStrategy<Step> {
         6 => replay(),
         3 => orders().prop_map(|(tasks, foreign)| Step::Retry { tasks, foreign }),
         3 => orders().prop_map(|(tasks, foreign)| Step::Purge { tasks, foreign }),
-        5 => read().prop_map(Step::Read),
+        9 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
         4 => Just(Step::Crash),
@@ -190,12 +190,29 @@ fn replay() -> impl Strategy<Value = Step> {
         .prop_map(|(tasks, payload, foreign)| Step::Replay { tasks, payload, foreign })
 }
 
-fn dead() -> impl Strategy<Value = DeadStep> {
+fn filter() -> impl Strategy<Value = FilterStep> {
     let lane = (weighted_bool(), weighted(0.2, any::<bool>()), weighted(0.2, 0..3_u8));
     let time = (weighted(0.2, 0..70_u8), weighted(0.2, 0..70_u8));
-    (lane, weighted(0.2, 0..4_u8), time).prop_map(|(lane, of_group, (since, until))| {
+    // None, only FAILED, or any.
+    let statuses = prop_oneof![4 => Just(0_u8), 2 => Just(1 << 4), 2 => 1..64_u8];
+    let error = (weighted(0.2, 0..4_u8), weighted(0.15, 0..4_u8));
+    let rest = (weighted(0.15, 0..3_u8), weighted(0.15, 0..4_u8), weighted(0.6, 0..6_u8));
+    (lane, time, statuses, error, rest).prop_map(|(lane, time, statuses, error, rest)| {
         let (tenant, queue, task_type) = lane;
-        DeadStep { tenant, queue, task_type, of_group, since, until }
+        let ((since, until), (of_group, says), (label, worker, aim)) = (time, error, rest);
+        FilterStep {
+            aim,
+            tenant,
+            statuses,
+            queue,
+            task_type,
+            of_group,
+            since,
+            until,
+            label,
+            says,
+            worker,
+        }
     })
 }
 
@@ -203,13 +220,13 @@ fn read() -> impl Strategy<Value = ReadStep> {
     prop_oneof![
         (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Get { what, tenant }),
         (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Attempts { what, tenant }),
-        (weighted_bool(), of(what()), 0..4_u32)
-            .prop_map(|(tenant, before, limit)| ReadStep::List { tenant, before, limit }),
-        (dead(), 0..4_u32, any::<bool>()).prop_map(|(which, limit, skip)| ReadStep::Dead {
+        (filter(), weighted(0.3, what()), 0..4_u32)
+            .prop_map(|(which, before, limit)| ReadStep::List { which, before, limit }),
+        (filter(), 0..4_u32, weighted_bool()).prop_map(|(which, limit, skip)| ReadStep::Dead {
             which,
             limit,
             skip
         }),
-        dead().prop_map(|which| ReadStep::Groups { which }),
+        filter().prop_map(|which| ReadStep::Groups { which }),
     ]
 }

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::limits::SUSPECT_LOSSES;
-use duly_core::ports::store::{Controlled, Exchange, Extended, Submit, Submitted};
+use duly_core::ports::store::{
+    Controlled, Exchange, Extended, ListDead, ListTasks, Submit, Submitted,
+};
 use duly_core::state::Status;
 use duly_core::task::Task;
 
@@ -21,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 20] = [
+const INTERESTING: [(&str, u64); 23] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -42,6 +45,9 @@ const INTERESTING: [(&str, u64); 20] = [
     ("suspect granted alone", 20),
     ("timeout", 100),
     ("unacknowledged lease released", 50),
+    ("list by a filter that left some", 100),
+    ("list of failed tasks alone", 5),
+    ("dead letters by a filter that left some", 10),
 ];
 /// Kinds of answers in a line of the report.
 const PER_LINE: usize = 5;
@@ -117,6 +123,7 @@ impl Tally {
                 }
             }
             (_, Answer::Controlled(answers)) => self.note_orders(call, answers, before, after),
+            (_, Answer::Pages(pages)) => self.note_pages(call, pages),
             (_, Answer::IsOpen(open)) => self.count(format!("beat {open}")),
             (Call::End { why, .. }, Answer::PutBack(held)) if !held.is_empty() => {
                 self.count(format!("end {why:?} with leases"));
@@ -130,6 +137,21 @@ impl Tally {
         };
         for _ in after.values().filter(lost) {
             self.count("loss leads to the dead letters");
+        }
+    }
+
+    fn note_pages(&mut self, call: &Call, pages: &[Vec<Task>]) {
+        let (list, filter) = match call {
+            Call::List(ListTasks { filter, .. }) => ("list", filter),
+            Call::Dead(ListDead { filter, .. }) => ("dead letters", filter),
+            _ => return,
+        };
+        if pages.concat().is_empty() || *filter == Filter::default() {
+            return;
+        }
+        self.count(format!("{list} by a filter that left some"));
+        if list == "list" && filter.statuses == [Status::Failed].into() {
+            self.count("list of failed tasks alone");
         }
     }
 

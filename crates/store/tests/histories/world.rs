@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
@@ -181,7 +182,8 @@ impl World {
     async fn compare(&mut self, after: &(dyn fmt::Debug + Sync)) {
         let [model, sqlite] = self.stores();
         for other in [false, true] {
-            let page = ListTasks { tenant: tenant(other), before: None, limit: 200 };
+            let (tenant, filter) = (tenant(other), Filter::default());
+            let page = ListTasks { tenant, filter, before: None, limit: 200 };
             let (expected, found) = (model.list(page.clone()).await, sqlite.list(page).await);
             let (expected, found) = (expected.unwrap().tasks, found.unwrap().tasks);
             assert_eq!(found, expected, "SQLite (left) differs from the model after {after:?}");

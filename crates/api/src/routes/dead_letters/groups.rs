@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use duly_client::wire::{ErrorGroupPage, ErrorGroupView, Problem};
+use duly_core::filter::Filter;
 use duly_core::limits::DEAD_GROUPS;
 use duly_core::ports::store::GroupDead;
 
-use super::filter;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::query;
@@ -37,7 +37,7 @@ pub(crate) async fn list_error_groups(
 ) -> Result<Json<ErrorGroupPage>, ApiError> {
     let [limit, text] = query::read(&uri, ["limit", "filter"])?;
     let limit = query::limit(limit, DEAD_GROUPS, DEAD_GROUPS)?;
-    let filter = filter(&app, text).await?;
+    let filter = query::filter(&app, &text.unwrap_or_default(), Filter::parse_dead).await?;
     let which = GroupDead { tenant: app.tenant_of(&headers).clone(), filter, limit };
     let groups = app.engine.dead_groups(which).await?;
     let items = groups.into_iter().map(ErrorGroupView::from).collect();

@@ -4,27 +4,29 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use duly_client::wire::{DeadLetter, DeadLetterPage, Problem};
+use duly_core::filter::Filter;
 use duly_core::limits::{DEFAULT_PAGE, PAGE};
-use duly_core::ports::store::ListDead;
+use duly_core::ports::store::{DeadList, ListDead};
 
-use super::filter;
 use crate::app::App;
+use crate::cursor::Scope;
 use crate::error::ApiError;
 use crate::{cursor, query};
 
 /// List dead letters
 ///
-/// Failed tasks, last failure first. A page may be shorter than `limit`; on the last one
-/// `nextCursor` is null.
+/// Failed tasks, last failure first. A page may be shorter than `limit`, even empty, since it looks
+/// at 10,000 dead letters at the most; on the last one `nextCursor` is null.
 #[utoipa::path(
     get, path = "/dlq", operation_id = "list_dead_letters", tag = "dead letters",
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, example = 50,
             description = "How many; 50 if absent"),
-        ("cursor" = Option<String>, Query, description = "The `nextCursor` of the page before"),
-        ("filter" = Option<String>, Query, example = "queue:mail type:email since:24h",
-            description = "Terms that must all hold: `queue:`, `type:`, `group:`, and `since:` \
-                and `until:` with a time ago (`24h`, `PT24H`) or an instant"),
+        ("cursor" = Option<String>, Query, description = "The `nextCursor` of the page before, \
+            with the same filter"),
+        ("filter" = Option<String>, Query, example = "queue:mail error:timeout since:24h",
+            description = "Terms that must all hold, as for `GET /tasks`; `since:` and `until:` \
+                go by the failure, and `status:` takes only `FAILED`"),
     ),
     responses(
         (status = 200, description = "One page", body = DeadLetterPage),
@@ -39,12 +41,13 @@ pub(crate) async fn list_dead_letters(
 ) -> Result<Json<DeadLetterPage>, ApiError> {
     let [limit, cursor, text] = query::read(&uri, ["limit", "cursor", "filter"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
-    let tenant = app.tenant_of(&headers);
-    let before = cursor.map(|cursor| cursor::decode(tenant, &cursor)).transpose()?;
-    let filter = filter(&app, text).await?;
-    let page = ListDead { tenant: tenant.clone(), filter, before, limit };
-    let page = app.engine.dead_letters(page).await?;
-    let next_cursor = page.next_before.map(|last| cursor::encode(tenant, &last));
-    let items = page.tasks.into_iter().map(DeadLetter::from).collect();
-    Ok(Json(DeadLetterPage { items, next_cursor }))
+    let text = text.unwrap_or_default();
+    let scope = Scope { tenant: app.tenant_of(&headers), filter: &text };
+    let filter = query::filter(&app, &text, Filter::parse_dead).await?;
+    let before = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
+    let page = ListDead { tenant: scope.tenant.clone(), filter, before, limit };
+    let DeadList { tasks, next_before, scanned, partial } = app.engine.dead_letters(page).await?;
+    let next_cursor = next_before.map(|last| cursor::encode(scope, &last));
+    let items = tasks.into_iter().map(DeadLetter::from).collect();
+    Ok(Json(DeadLetterPage { items, next_cursor, scanned, partial }))
 }

@@ -9,10 +9,11 @@ use crate::output;
 
 pub(super) async fn list(args: &DlqListArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let filter = args.filter.text();
-    let page = client.list_dead_letters(&filter, Some(args.limit), args.cursor.as_deref()).await?;
+    let (filter, limit) = (args.filter.text(), Some(args.limit));
+    let page = client.list_dead_letters(&filter, limit, args.cursor.as_deref()).await?;
     match args.client.output {
         Output::Json => output::json(&page)?,
+        Output::Table if page.partial && page.items.is_empty() => {}
         Output::Table if page.items.is_empty() => output::say("no dead letters"),
         Output::Table => output::data(&letters(&page.items))?,
         Output::Id => {
@@ -22,8 +23,9 @@ pub(super) async fn list(args: &DlqListArgs) -> anyhow::Result<Ending> {
         }
     }
     if let (Some(cursor), true) = (&page.next_cursor, args.client.output != Output::Json) {
-        let filter = if filter.is_empty() { filter } else { format!(" --filter '{filter}'") };
-        output::say(&format!("more: duly dlq list{filter} --cursor {cursor}"));
+        let searched = if page.partial { output::searched(page.scanned) } else { String::new() };
+        let filter = args.filter.flag();
+        output::say(&format!("{searched}more: duly dlq list{filter} --cursor {cursor}"));
     }
     Ok(Ending::Ok)
 }

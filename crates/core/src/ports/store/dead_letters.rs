@@ -4,25 +4,11 @@ use async_trait::async_trait;
 
 use super::{Controlled, Result};
 use crate::error_group::ErrorGroup;
+use crate::filter::Filter;
 use crate::id::TaskId;
 use crate::name::{QueueName, TenantName, TypeName};
 use crate::task::{Failure, Task};
 use crate::time::Timestamp;
-
-/// Which dead letters; all of them when empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeadFilter {
-    /// Of this queue.
-    pub queue: Option<QueueName>,
-    /// Of this type.
-    pub task_type: Option<TypeName>,
-    /// With an error of this group.
-    pub group: Option<ErrorGroup>,
-    /// Failed at this instant or later.
-    pub since: Option<Timestamp>,
-    /// Failed before this instant.
-    pub until: Option<Timestamp>,
-}
 
 /// A place in the list of dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +24,8 @@ pub struct DeadPlace {
 pub struct ListDead {
     /// Whose.
     pub tenant: TenantName,
-    /// Which.
-    pub filter: DeadFilter,
+    /// Which; its times are those of the failures.
+    pub filter: Filter,
     /// Only those below this place.
     pub before: Option<DeadPlace>,
     /// How many.
@@ -53,6 +39,10 @@ pub struct DeadList {
     pub tasks: Vec<Task>,
     /// Where the next page starts, if there is one.
     pub next_before: Option<DeadPlace>,
+    /// How many of the tenant's dead letters were looked at.
+    pub scanned: u32,
+    /// Whether it ended after [`crate::limits::SCAN_ROWS`] although it was not full.
+    pub partial: bool,
 }
 
 /// Which dead letters to count.
@@ -60,8 +50,8 @@ pub struct DeadList {
 pub struct GroupDead {
     /// Whose.
     pub tenant: TenantName,
-    /// Which.
-    pub filter: DeadFilter,
+    /// Which; its times are those of the failures.
+    pub filter: Filter,
     /// How many groups at the most.
     pub limit: u32,
 }
@@ -100,7 +90,8 @@ pub struct PurgeTasks {
 #[async_trait]
 pub trait DeadLetters {
     /// One page of dead letters; about [`crate::limits::PAGE_BYTES`] at the most, but at least
-    /// one task.
+    /// one task. It looks at [`crate::limits::SCAN_ROWS`] at the most and then says where to go
+    /// on, perhaps with nothing found.
     async fn dead_letters(&self, page: ListDead) -> Result<DeadList>;
 
     /// Dead letters by queue, type and error, the largest group first.

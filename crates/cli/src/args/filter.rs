@@ -1,0 +1,78 @@
+//! Terms on the command line.
+
+use clap::Args;
+
+/// Which tasks or dead letters; see docs/filters.md.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Terms that must all hold: status:FAILED,CANCELLED queue:NAME type:NAME label.KEY:VALUE
+    /// since:24h until:INSTANT error:TEXT group:GROUP worker:NAME
+    #[arg(value_name = "TERM")]
+    pub(crate) terms: Vec<String>,
+    /// The same in one text, such as 'queue:mail error:"timed out" since:24h'
+    #[arg(long, value_name = "TERMS", conflicts_with = "terms")]
+    pub(crate) filter: Option<String>,
+}
+
+impl FilterArgs {
+    /// The filter as one text.
+    pub(crate) fn text(&self) -> String {
+        let terms = || self.terms.iter().map(|term| quoted(term)).collect::<Vec<_>>().join(" ");
+        self.filter.clone().unwrap_or_else(terms)
+    }
+
+    /// The filter as a flag for a shell, with a space before it; nothing if there is none.
+    pub(crate) fn flag(&self) -> String {
+        let text = self.text();
+        match text.trim() {
+            "" => String::new(),
+            _ => format!(" --filter '{}'", text.replace('\'', r"'\''")),
+        }
+    }
+}
+
+/// One argument is one term. The shell has taken the quotes from around `error:"timed out"`, so
+/// a value that needs them gets its own ones back.
+fn quoted(term: &str) -> String {
+    let special = |c: char| c.is_whitespace() || c == '"';
+    match term.split_once(':') {
+        Some((key, value))
+            if value.contains(special) && !value.starts_with('"') && !key.contains('"') =>
+        {
+            format!("{key}:\"{}\"", value.replace('\\', r"\\").replace('"', r#"\""#))
+        }
+        _ => term.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(terms: &[&str]) -> FilterArgs {
+        FilterArgs { terms: terms.iter().map(|&term| term.to_owned()).collect(), filter: None }
+    }
+
+    #[test]
+    fn one_argument_is_one_term() {
+        for (terms, text) in [
+            (vec![], ""),
+            (vec!["queue:mail", "since:24h"], "queue:mail since:24h"),
+            (vec!["error:timed out", "type:a"], r#"error:"timed out" type:a"#),
+            (vec![r"error:C:\new file"], r#"error:"C:\\new file""#),
+            (vec![r#"error:"timed out""#], r#"error:"timed out""#),
+            (vec![r#"error:no user "ada""#], r#"error:"no user \"ada\"""#),
+            (vec![r#"label."a b":c"#], r#"label."a b":c"#),
+            (vec!["mail"], "mail"),
+        ] {
+            assert_eq!(args(&terms).text(), text);
+        }
+    }
+
+    #[test]
+    fn the_flag_means_the_same_to_a_shell() {
+        assert_eq!(args(&[]).flag(), "");
+        assert_eq!(args(&["queue:mail"]).flag(), " --filter 'queue:mail'");
+        assert_eq!(args(&["error:it's bad"]).flag(), r#" --filter 'error:"it'\''s bad"'"#);
+    }
+}

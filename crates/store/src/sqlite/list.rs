@@ -1,0 +1,57 @@
+//! Lists of tasks: the primary key from the newest id down, within the ids that `since` and
+//! `until` leave. What asks for FAILED tasks alone reads the dead letters by id instead, since
+//! failed tasks are few among many.
+
+use std::collections::BTreeSet;
+
+use duly_core::ports::store::{ListTasks, TaskList};
+use duly_core::state::Status;
+use rusqlite::{Connection, named_params};
+
+use super::error::Result;
+use super::filter::{self, DEAD_VERDICT, TASK_VERDICT};
+use super::page::{self, Page};
+
+/// All tasks of the file, newest id first. No condition is left to the planner: one on the lane
+/// would let it read lane by lane and sort what it finds.
+fn all() -> String {
+    format!(
+        "/* task.list */ SELECT task.id, {TASK_VERDICT}
+         FROM task LEFT JOIN lane ON lane.id = task.lane
+         WHERE task.id >= :from AND task.id < :below ORDER BY task.id DESC"
+    )
+}
+
+/// The failed ones, newest id first.
+fn failed() -> String {
+    format!(
+        "/* task.list.failed */ SELECT dlq.task, {DEAD_VERDICT}
+         FROM dlq INDEXED BY dlq_task LEFT JOIN lane ON lane.id = dlq.lane
+         WHERE dlq.task >= :from AND dlq.task < :below ORDER BY dlq.task DESC"
+    )
+}
+
+pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<TaskList> {
+    let found = find(connection, page)?;
+    let Page { tasks, next_before, scanned, partial } = found;
+    Ok(TaskList { tasks, next_before, scanned, partial })
+}
+
+fn find(connection: &Connection, page: &ListTasks) -> Result<Page<duly_core::id::TaskId>> {
+    let ListTasks { tenant, filter, before, limit } = page;
+    if !filter::has_lane(connection, tenant, filter)? {
+        return Ok(Page::empty());
+    }
+    let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
+    let text = if only_failed { failed() } else { all() };
+    let mut statement = connection.prepare_cached(&text)?;
+    filter::bind(&mut statement, tenant, filter)?;
+    let ids = filter.ids();
+    let below = before.map_or(ids.end, |before| before.min(ids.end));
+    let range = named_params! { ":from": ids.start.as_bytes(), ":below": below.as_bytes() };
+    filter::put(&mut statement, range)?;
+    page::fill(connection, tenant, *limit, statement.raw_query(), |_, id| Ok(id))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Filling a page: rows come one by one with the verdict of a filter on each, and matching tasks
+//! are fetched until the page is full, large enough, or has cost enough.
+
+use duly_core::id::TaskId;
+use duly_core::limits::{PAGE_BYTES, SCAN_ROWS};
+use duly_core::name::TenantName;
+use duly_core::task::Task;
+use rusqlite::{Connection, Row, Rows};
+
+use super::error::{Fault, Result};
+use super::filter::{FITS, FOREIGN};
+use super::reader;
+
+/// A page of a list whose places are of type `P`.
+#[derive(Debug)]
+pub(super) struct Page<P> {
+    pub(super) tasks: Vec<Task>,
+    /// The last row looked at, if more may follow.
+    pub(super) next_before: Option<P>,
+    pub(super) scanned: u32,
+    pub(super) partial: bool,
+}
+
+impl<P> Page<P> {
+    pub(super) fn empty() -> Self {
+        Self { tasks: Vec::new(), next_before: None, scanned: 0, partial: false }
+    }
+}
+
+/// Takes what fits from rows whose first two columns are a task and the verdict on it. One task
+/// more than asked for is looked for, which tells whether there is a next page.
+pub(super) fn fill<P>(
+    connection: &Connection,
+    tenant: &TenantName,
+    limit: u32,
+    mut rows: Rows<'_>,
+    place: impl Fn(&Row<'_>, TaskId) -> Result<P>,
+) -> Result<Page<P>> {
+    let mut page = Page::empty();
+    let (mut bytes, mut looked, mut last) = (0, 0, None);
+    let limit = limit as usize;
+    while let Some(row) = rows.next().map_err(Fault::from)? {
+        if looked == SCAN_ROWS {
+            let partial = page.tasks.len() < limit;
+            return Ok(Page { next_before: last, partial, ..page });
+        }
+        looked += 1;
+        let (id, verdict) = (TaskId::from_bytes(row.get(0)?), row.get::<_, i64>(1)?);
+        if verdict == FITS {
+            if page.tasks.len() == limit {
+                return Ok(Page { next_before: last, ..page });
+            }
+            // The scan is still open, so this reads the same moment.
+            match reader::get(connection, tenant, id) {
+                Ok(Some(task)) => {
+                    bytes += task.bytes();
+                    if bytes > PAGE_BYTES && !page.tasks.is_empty() {
+                        return Ok(Page { next_before: last, ..page });
+                    }
+                    page.tasks.push(task);
+                }
+                Ok(None) => tracing::error!(%id, "a dead letter has no task"),
+                // One damaged row must not hide the others.
+                Err(fault) if fault.is_bad_row() => {
+                    tracing::error!(%fault, "a task cannot be shown");
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        page.scanned += u32::from(verdict != FOREIGN);
+        last = Some(place(row, id)?);
+    }
+    Ok(page)
+}
