@@ -16,7 +16,8 @@ use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
 use duly_store::clock::SystemClock;
 use duly_store::sqlite::SqliteStore;
-use duly_worker::{Executor, Guard, handlers};
+use duly_worker::handlers::Shell;
+use duly_worker::{Executor, Guard, Registry, handlers};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::worker::RemoteWorker;
 use crate::args::DevArgs;
-use crate::files;
+use crate::{files, output};
 
 /// The database in a data directory.
 pub(crate) const DATABASE: &str = "duly.db";
@@ -79,7 +80,11 @@ impl Node {
     }
 
     async fn start_worker(&self, args: &DevArgs, random: Arc<dyn Random>) -> anyhow::Result<()> {
-        let registry = handlers::builtin(Guard::new(loopback().to_vec()));
+        let mut registry = registry(Guard::new(loopback().to_vec()), args.allow_shell);
+        if args.samples {
+            registry = handlers::with_samples(registry);
+            output::say(&samples_hint(args));
+        }
         let worker = LocalWorker {
             name: format!("dev-{}", std::process::id()),
             types: registry.types(),
@@ -116,6 +121,25 @@ pub(crate) fn open_engine(data: &Path) -> anyhow::Result<Engine> {
     let store = SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?;
     let config = duly_engine::Config::default();
     Ok(Engine::start(Arc::new(store), Arc::new(OsRandom::new()), config))
+}
+
+/// The handlers that every worker has, and the one that the operator must allow.
+fn registry(guard: Guard, allow_shell: bool) -> Registry {
+    let registry = handlers::builtin(guard);
+    if allow_shell { registry.with("shell", Shell::new(std::env::vars_os())) } else { registry }
+}
+
+/// How to run the samples.
+fn samples_hint(args: &DevArgs) -> String {
+    let server = match args.listen.port() {
+        8080 => String::new(),
+        // Whatever port is picked is printed in a moment.
+        0 => " --server URL".to_owned(),
+        _ => format!(" --server http://{}", args.listen),
+    };
+    format!(
+        "  samples   duly task run daily-report --wait{server}   (or cleanup-temp-files, data-backup)"
+    )
 }
 
 /// This machine alone.

@@ -26,6 +26,13 @@ pub trait Handler: Send + Sync {
     ///
     /// It must not block its thread: several short attempts may share one.
     async fn run(&self, context: Context) -> Result<Output, HandlerError>;
+
+    /// How much longer than the task's time limit a call may take: for a handler that keeps the
+    /// limit itself and has something to wind up then. Well below `DEADLINE_SLACK`, since the
+    /// lease ends at that time after the limit.
+    fn wind_up(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What a handler knows of the attempt it runs.

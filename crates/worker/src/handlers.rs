@@ -1,19 +1,23 @@
-//! The handlers that every worker brings along.
+//! The handlers that a worker can bring along.
 
 mod echo;
 mod flaky;
 mod http;
+mod samples;
+mod shell;
 mod sleep;
 
 pub use echo::Echo;
 pub use flaky::Flaky;
 pub use http::Http;
+pub use samples::{Sample, with_samples};
+pub use shell::Shell;
 pub use sleep::Sleep;
 
 use crate::outbound::Guard;
 use crate::registry::Registry;
 
-/// All of them under their usual names: `echo`, `flaky`, `http` and `sleep`.
+/// Those that every worker has, under their usual names: `echo`, `flaky`, `http` and `sleep`.
 pub fn builtin(guard: Guard) -> Registry {
     Registry::new()
         .with("echo", Echo)

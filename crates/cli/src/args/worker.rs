@@ -46,4 +46,7 @@ pub(crate) struct WorkerRunArgs {
     /// Let the http handler dial this network, such as 10.1.0.0/16; may be given several times
     #[arg(long = "allow-net", value_name = "CIDR")]
     pub(crate) allow_nets: Vec<IpNet>,
+    /// Serve the type shell: whoever submits tasks to the server runs programs as this user
+    #[arg(long)]
+    pub(crate) allow_shell: bool,
 }

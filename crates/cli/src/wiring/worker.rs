@@ -9,9 +9,9 @@ use duly_core::limits::PREFETCH;
 use duly_core::name::TypeName;
 use duly_core::ports::random::Random;
 use duly_engine::random::OsRandom;
-use duly_worker::{Executor, Guard, Registry, handlers};
+use duly_worker::{Executor, Guard, Registry};
 
-use super::loopback;
+use super::{loopback, registry};
 use crate::args::WorkerRunArgs;
 
 /// Everything but the session.
@@ -32,7 +32,7 @@ impl RemoteWorker {
             // Tasks of a server on this machine were submitted on this machine.
             allowed.extend(loopback());
         }
-        let registry = chosen(handlers::builtin(Guard::new(allowed)), &args.types)?;
+        let registry = chosen(registry(Guard::new(allowed), args.allow_shell), &args.types)?;
         let request = RegisterRequest {
             name: Some(name.to_owned()),
             types: registry.types().into_iter().map(String::from).collect(),
@@ -72,7 +72,8 @@ fn chosen(registry: Registry, types: &[TypeName]) -> anyhow::Result<Registry> {
     }
     if let Some(unknown) = types.iter().find(|name| registry.get(name).is_none()) {
         let known: Vec<_> = registry.types().iter().map(ToString::to_string).collect();
-        bail!("there is no built-in handler for `{unknown}`; there are {}", known.join(", "));
+        let hint = if unknown.as_str() == "shell" { "; --allow-shell adds it" } else { "" };
+        bail!("there is no built-in handler for `{unknown}`; there are {}{hint}", known.join(", "));
     }
     Ok(registry.only(types))
 }

@@ -104,6 +104,7 @@ impl Floor {
     async fn outcome(&self, handler: &Arc<dyn Handler>, lease: Lease, log: &Arc<Log>) -> Outcome {
         let limit = lease.time_limit();
         let (task, epoch) = (lease.task, lease.epoch);
+        let last_moment = limit + handler.wind_up();
         let context = Context::within(lease, self.cancels.clone(), Arc::clone(log));
         let cancelled = async {
             self.cancels.of(task, epoch).await;
@@ -114,7 +115,7 @@ impl Floor {
         let guarded = AssertUnwindSafe(async {
             tokio::select! {
                 biased;
-                ran = tokio::time::timeout(limit, handler.run(context)) => Some(ran),
+                ran = tokio::time::timeout(last_moment, handler.run(context)) => Some(ran),
                 () = self.abort.cancelled() => None,
                 () = cancelled => None,
             }

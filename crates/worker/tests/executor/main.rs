@@ -4,5 +4,6 @@
 
 mod attempts;
 mod flow;
+mod samples;
 mod shutdown;
 mod source;
