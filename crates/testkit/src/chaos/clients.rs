@@ -19,18 +19,19 @@ use crate::journal::{Journal, real_ns};
 use crate::wait::observe_for;
 
 const CLIENTS: u32 = 12;
-/// Tasks that take longer than a pause of their worker, out of a hundred.
-const LONG: u32 = 1;
-/// Tasks that are due later, out of a hundred.
-const DELAYED: u32 = 20;
-/// Tasks whose first attempt fails, out of a hundred.
-const FAILING: u32 = 10;
-/// Tasks that are cancelled after their submit, out of a hundred.
-const CANCELLED: u32 = 5;
-/// Calls that their client gives up on the way, out of a hundred.
-const GIVEN_UP: u32 = 2;
+/// Tasks that take longer than a pause of their worker, out of a thousand. Few: one that loses two
+/// workers is granted alone, and keeps a whole worker busy.
+const LONG: u32 = 3;
+/// Tasks that are due later, out of a thousand.
+const DELAYED: u32 = 200;
+/// Tasks whose first attempt fails, out of a thousand.
+const FAILING: u32 = 100;
+/// Tasks that are cancelled after their submit, out of a thousand.
+const CANCELLED: u32 = 50;
+/// Calls that their client gives up on the way, out of a thousand.
+const GIVEN_UP: u32 = 20;
 /// Milliseconds between two tasks of a client: the workers keep up, also with one of them paused.
-const PACE: std::ops::Range<u64> = 10..130;
+const PACE: std::ops::Range<u64> = 20..150;
 /// Pause between two tries of a call that was not answered.
 const AGAIN: Duration = Duration::from_millis(50);
 /// A client asks again this often after the end of the run before it leaves an answer open.
@@ -96,8 +97,8 @@ impl Client {
         Ok(())
     }
 
-    fn happens(&mut self, percent: u32) -> bool {
-        self.random.random_range(0..100) < percent
+    fn happens(&mut self, per_mille: u32) -> bool {
+        self.random.random_range(0..1000) < per_mille
     }
 
     /// A task and, if it is due later, when.

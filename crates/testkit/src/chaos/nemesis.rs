@@ -74,7 +74,7 @@ impl Nemesis {
                 let fault = *self.faults.choose(&mut self.random).context("no faults")?;
                 self.inflict(fault).await.with_context(|| format!("{fault:?}"))?;
                 recovered(&self.stage, fault).await?;
-                observe_for(Duration::from_millis(self.random.random_range(50..500))).await;
+                observe_for(Duration::from_millis(self.random.random_range(10..150))).await;
             }
             anyhow::Ok(())
         };
@@ -84,7 +84,7 @@ impl Nemesis {
 
     async fn inflict(&mut self, fault: FaultKind) -> anyhow::Result<()> {
         let stage = Arc::clone(&self.stage);
-        let place = self.random.random_range(0..WORKERS);
+        let place = stage.free_place(self.random.random_range(0..WORKERS));
         let server = self.random.random_bool(0.5);
         match fault {
             FaultKind::Kill if server => stage.kill_server().await,

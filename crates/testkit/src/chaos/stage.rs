@@ -128,6 +128,12 @@ impl Stage {
         Ok(())
     }
 
+    /// This worker, or the next one that no fault has in its hands.
+    pub(super) fn free_place(&self, place: usize) -> usize {
+        let mut places = (0..WORKERS).map(|step| (place + step) % WORKERS);
+        places.find(|place| self.workers[*place].try_lock().is_ok()).unwrap_or(place)
+    }
+
     /// A worker ends in order, and a new one takes its place.
     pub(super) async fn restart_worker(&self, place: usize) -> anyhow::Result<()> {
         let mut seat = self.workers[place].lock().await;

@@ -51,9 +51,11 @@ fn is_caused(case: &Case<'_>, execution: &Execution, next: Option<u64>) -> bool 
     died || case.book.faults.any(from, to, |spell| spell.harms(&proc.worker))
 }
 
-/// Nobody knows which worker had it: any fault may be the cause, and any death.
+/// Nobody knows which worker had it, nor when: behind a backlog the next start may come long after
+/// the loss. Any fault since the task was acknowledged may be the cause, and any death.
 fn is_caused_unseen(case: &Case<'_>, next: Option<u64>) -> bool {
-    let from = next.map_or(0, |next| next.saturating_sub(3 * case.book.ttl()));
+    let near = next.map_or(0, |next| next.saturating_sub(3 * case.book.ttl()));
+    let from = case.task.acked_at.map_or(near, |acked| acked.min(near));
     let to = next.unwrap_or(u64::MAX);
     case.book.procs.any_gone(from, to) || case.book.faults.any(from, to, |_| true)
 }
