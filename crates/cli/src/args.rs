@@ -2,6 +2,7 @@
 
 mod dlq;
 mod filter;
+mod import;
 mod worker;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use duly_core::limits::{CONCURRENCY, LOSSES};
 
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;
+pub(crate) use self::import::ImportArgs;
 pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
 
 /// A task scheduler that starts with nothing else installed.
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure this machine: what the engine reaches beside bare SQLite
     Bench(BenchArgs),
+    /// Print a script that completes commands and flags in a shell
+    Completions(CompletionsArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,6 +84,8 @@ pub(crate) struct DevArgs {
 pub(crate) enum TaskCommand {
     /// Submit a task
     Run(RunArgs),
+    /// Submit the tasks of a file, one per line; started again, it goes on where it ended
+    Import(ImportArgs),
     /// Show a task
     Get(GetArgs),
     /// List tasks, newest due time first
@@ -261,6 +267,13 @@ pub(crate) struct BenchArgs {
     /// How to print on standard output
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// A part of the benchmark; the limit is always measured, since the others are set beside it.

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Bench(bench) => commands::bench::run(&bench),
+        Command::Completions(completions) => commands::completions::run(&completions),
     };
     exit::report(outcome)
 }

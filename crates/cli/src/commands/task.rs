@@ -3,6 +3,7 @@
 mod attempts;
 mod control;
 mod get;
+mod import;
 mod list;
 mod run;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
     super::block_on(async {
         match command {
             TaskCommand::Run(args) => run::run(args).await,
+            TaskCommand::Import(args) => import::run(&args).await,
             TaskCommand::Get(args) => get::run(&args).await,
             TaskCommand::List(args) => list::run(&args).await,
             TaskCommand::Attempts(args) => attempts::run(&args).await,

@@ -1,0 +1,77 @@
+//! The list of lines that did not become tasks: one JSON object per line, in their order.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use duly_client::wire::Problem;
+use serde::Serialize;
+
+use super::reader::Rejection;
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    line: u64,
+    problem: &'a Problem,
+}
+
+/// The file, which is made when there is something to put into it.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    path: Option<PathBuf>,
+    file: Option<File>,
+    bytes: u64,
+}
+
+impl Rejected {
+    /// Goes on with a list of this length: what an earlier process added after its last
+    /// checkpoint comes again, and what another import left is of no use.
+    pub(super) fn open(path: Option<PathBuf>, bytes: u64) -> anyhow::Result<Self> {
+        let Some(path) = path else { return Ok(Self { path, file: None, bytes: 0 }) };
+        let file = if path.exists() { Some(open(&path)?) } else { None };
+        let mut rejected = Self { path: Some(path), file, bytes: 0 };
+        if let Some(file) = &mut rejected.file {
+            let kept = bytes.min(file.metadata()?.len());
+            file.set_len(kept)?;
+            file.seek(SeekFrom::End(0))?;
+            rejected.bytes = kept;
+        }
+        Ok(rejected)
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// How long the list is.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds lines to the list.
+    pub(super) fn add(&mut self, rejections: &[Rejection]) -> anyhow::Result<()> {
+        let Some(path) = self.path.as_deref().filter(|_| !rejections.is_empty()) else {
+            return Ok(());
+        };
+        let mut text = Vec::new();
+        for Rejection { before, problem } in rejections {
+            serde_json::to_writer(&mut text, &Entry { line: before.line + 1, problem })?;
+            text.push(b'\n');
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open(path)?),
+        };
+        file.write_all(&text).with_context(|| format!("cannot write {}", path.display()))?;
+        self.bytes += text.len() as u64;
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    file.with_context(|| {
+        format!("cannot write {}; pass --rejected with a path that can be written", path.display())
+    })
+}
