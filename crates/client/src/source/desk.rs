@@ -70,9 +70,10 @@ impl Desk {
     }
 
     /// What is kept is lost.
-    pub(super) fn forget(&self) {
-        self.state.lock().kept.clear();
+    pub(super) fn forget(&self) -> Vec<Lease> {
+        let kept = std::mem::take(&mut self.state.lock().kept);
         self.asked.notify_one();
+        kept.into_iter().map(|kept| kept.lease).collect()
     }
 
     /// The tasks that nobody has taken yet.

@@ -103,9 +103,11 @@ impl Link {
         let session = Session::from(registration);
         tracing::warn!(session.id = %session.id, "registered again");
         let gone = {
-            let held = self.held.lock();
+            let mut held = self.held.lock();
             self.session.send_replace(session);
-            self.desk.forget();
+            // Nobody has taken these, so nobody ends them.
+            let kept: Vec<_> = self.desk.forget().iter().map(Lease::release).collect();
+            held.remove(&kept);
             held.lost_with(lost)
         };
         if !gone.is_empty() {
