@@ -2,7 +2,7 @@
 //! in-process worker uses too.
 //!
 //! Two loops run beside the worker, one that claims and one that beats. What they share is the
-//! [`Link`]. Everything is repeated until it is answered, since every call may be repeated: a
+//! `Link`. Everything is repeated until it is answered, since every call may be repeated: a
 //! claim by its number, an outcome by its lease.
 
 mod claims;

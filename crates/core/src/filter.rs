@@ -5,7 +5,7 @@
 //! quotation mark and `\\` a backslash. `status` takes several values, by commas or by repeating
 //! it, and `label.KEY` may be there for several keys; every other key is there once.
 //!
-//! To add a key: give [`Key`] a variant, a row in [`KEYS`], an arm in `Filter::put` and a line in
+//! To add a key: give `Key` a variant, a row in `KEYS`, an arm in `Filter::put` and a line in
 //! the `Display` of [`Filter`].
 
 mod error;
