@@ -24,7 +24,7 @@ pub(crate) fn described() -> OpenApiRouter<App> {
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten()
+    [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete].into_iter().flatten()
 }
 
 /// What any request can be answered with, so that no handler has to repeat it.

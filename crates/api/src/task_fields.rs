@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use duly_core::limits::LABELS;
-use duly_core::submit::{Draft, FieldError, Spec};
+use duly_core::submit::{Change, Draft, FieldError, Spec};
 use serde_json::value::RawValue;
 
 use crate::error::{ApiError, Code};
@@ -29,8 +29,7 @@ pub(crate) fn read_value(task: &RawValue, key: Option<String>) -> Result<Spec, A
         let error = wrong_type(String::new(), "an object");
         return Err(ApiError::fields(vec![error], 0));
     }
-    let mut slots = Slots::read(task).map_err(|bad| ApiError::malformed(&bad))?;
-    let mut draft = draft(&mut slots);
+    let (slots, mut draft) = read_draft(task)?;
     if let Some(key) = key {
         let conflict = draft.idempotency_key.as_ref().is_some_and(|field| *field != key);
         if conflict {
@@ -38,10 +37,32 @@ pub(crate) fn read_value(task: &RawValue, key: Option<String>) -> Result<Spec, A
         }
         draft.idempotency_key = Some(key);
     }
+    conclude(slots, draft.check())
+}
+
+/// Reads what is to change about a task from a whole body.
+pub(crate) fn read_change(body: &[u8]) -> Result<Change, ApiError> {
+    let change = fields::parse(body)?;
+    if !change.get().starts_with('{') {
+        let error = wrong_type(String::new(), "an object");
+        return Err(ApiError::fields(vec![error], 0));
+    }
+    let (slots, draft) = read_draft(change)?;
+    conclude(slots, draft.check_change())
+}
+
+fn read_draft(object: &RawValue) -> Result<(Slots<'_>, Draft), ApiError> {
+    let mut slots = Slots::read(object).map_err(|bad| ApiError::malformed(&bad))?;
+    let draft = draft(&mut slots);
+    Ok((slots, draft))
+}
+
+/// What was checked, unless it or the reading of it found something wrong.
+fn conclude<T>(slots: Slots<'_>, checked: Result<T, Vec<FieldError>>) -> Result<T, ApiError> {
     let mut errors = slots.errors;
     let unlisted = slots.unlisted;
-    match draft.check() {
-        Ok(spec) if errors.is_empty() => Ok(spec),
+    match checked {
+        Ok(value) if errors.is_empty() => Ok(value),
         Ok(_) => Err(ApiError::fields(errors, unlisted)),
         Err(found) => {
             // A field that could not even be read counts as absent below; that is no news.

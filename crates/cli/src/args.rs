@@ -94,6 +94,8 @@ pub(crate) enum TaskCommand {
     Attempts(AttemptsArgs),
     /// End a task that waits or runs
     Cancel(CancelArgs),
+    /// Change a task that waits
+    Edit(EditArgs),
     /// Run a task again that has ended
     Replay(ReplayArgs),
     /// Start the next attempt of a task now
@@ -219,6 +221,36 @@ pub(crate) struct CancelArgs {
     /// Why, for people
     #[arg(long)]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EditArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
+    /// JSON for the handler instead of what it has; @FILE reads a file, - standard input
+    #[arg(short, long, value_name = "JSON")]
+    pub(crate) data: Option<String>,
+    /// 0 to 9; 9 runs first
+    #[arg(long)]
+    pub(crate) priority: Option<u8>,
+    /// Start this much later than now, such as 30s or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
+    pub(crate) delay: Option<Duration>,
+    /// Start at this instant, such as 2030-01-31T08:00:00Z
+    #[arg(long, value_name = "INSTANT", value_parser = duly_core::time::Timestamp::parse)]
+    pub(crate) at: Option<duly_core::time::Timestamp>,
+    /// How many failed attempts may be followed by another
+    #[arg(long)]
+    pub(crate) retries: Option<u32>,
+    /// How long the handler may run
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Searchable marks instead of those it has; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::wire::{
-    BatchAnswer, CancelRequest, Problem, Readiness, ReplayRequest, SubmitRequest, TaskPage,
-    TaskView, Version,
+    BatchAnswer, CancelRequest, EditRequest, Problem, Readiness, ReplayRequest, SubmitRequest,
+    TaskPage, TaskView, Version,
 };
 
 /// How long a connection may take to open.
@@ -101,6 +101,12 @@ impl Client {
     pub async fn replay_task(&self, id: TaskId, order: &ReplayRequest) -> Result<TaskView, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string(), "replay"]);
         self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
+    }
+
+    /// Changes a task that waits.
+    pub async fn edit_task(&self, id: TaskId, change: &EditRequest) -> Result<TaskView, Error> {
+        let url = self.url(&["v1", "tasks", &id.to_string()]);
+        self.call(Method::PATCH, url, Some(encode(change)), Duration::ZERO).await
     }
 
     /// Ends the back-off of a task that waits for its next attempt.

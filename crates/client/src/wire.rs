@@ -24,7 +24,7 @@ pub use lease::finish::{
     FinishedView, LeaseStatus, OutcomeKind, OutcomeView,
 };
 pub use lease::{ClaimAnswer, ClaimRequest, LeaseView, LeasedTask};
-pub use order::{CancelRequest, ReplayRequest};
+pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use submit::{Backoff, SubmitRequest};

@@ -126,6 +126,23 @@ pub struct Spec {
     pub idempotency_key: Option<String>,
 }
 
+/// A change to a waiting task whose every field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// JSON text.
+    pub payload: Option<Arc<str>>,
+    /// Its level.
+    pub priority: Option<Priority>,
+    /// When it may start.
+    pub start: Option<Start>,
+    /// How many failed attempts may be followed by another.
+    pub retries: Option<u32>,
+    /// How long its handler may run.
+    pub timeout: Option<Duration>,
+    /// Searchable marks, all of them.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
 impl Draft {
     /// Checks every field and reports all that is wrong at once.
     pub fn check(self) -> Result<Spec, Vec<FieldError>> {
@@ -137,10 +154,7 @@ impl Draft {
         let start = self.check_start(&mut errors);
         let jitter = seconds("jitterSeconds", self.jitter_seconds, JITTER, &mut errors);
         let back_off = self.back_off.clone().unwrap_or_default().check(&mut errors);
-        let timeout = seconds("timeoutSeconds", self.timeout_seconds, TIMEOUT, &mut errors);
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            errors.push(FieldError::of("timeoutSeconds", "OUT_OF_RANGE", "must be above 0"));
-        }
+        let timeout = self.check_timeout(&mut errors);
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
         self.check_labels(&mut errors);
         self.check_key(&mut errors);
@@ -163,6 +177,48 @@ impl Draft {
             payload: self.payload.map_or_else(|| Arc::from("null"), Arc::from),
             idempotency_key: self.idempotency_key,
         })
+    }
+
+    /// Checks the fields of a change to a task: those that can change, each only if it is there.
+    pub fn check_change(self) -> Result<Change, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let fixed = [
+            ("type", self.task_type.is_some()),
+            ("queue", self.queue.is_some()),
+            ("backoff", self.back_off.is_some()),
+            ("jitterSeconds", self.jitter_seconds.is_some()),
+            ("idempotencyKey", self.idempotency_key.is_some()),
+        ];
+        for (name, _) in fixed.into_iter().filter(|(_, given)| *given) {
+            errors.push(FieldError::of(name, "UNSUPPORTED_FIELD", "cannot be changed"));
+        }
+        let priority = whole("priority", self.priority, PRIORITY.into(), &mut errors);
+        let retries = whole("retries", self.retries, RETRIES, &mut errors);
+        let moved = self.run_at.is_some() || self.delay_seconds.is_some();
+        let start = self.check_start(&mut errors);
+        let timeout = self.check_timeout(&mut errors);
+        errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
+        self.check_labels(&mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let level = |level| Priority::new(u8::try_from(level).ok()?);
+        Ok(Change {
+            payload: self.payload.map(Arc::from),
+            priority: priority.and_then(level),
+            start: moved.then_some(start),
+            retries,
+            timeout,
+            labels: (!self.labels.is_empty()).then_some(self.labels),
+        })
+    }
+
+    fn check_timeout(&self, errors: &mut Vec<FieldError>) -> Option<Duration> {
+        let timeout = seconds("timeoutSeconds", self.timeout_seconds, TIMEOUT, errors);
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            errors.push(FieldError::of("timeoutSeconds", "OUT_OF_RANGE", "must be above 0"));
+        }
+        timeout
     }
 
     fn check_type(&self, errors: &mut Vec<FieldError>) -> Option<TypeName> {

@@ -11,6 +11,7 @@ pub mod concurrency;
 pub mod control;
 pub mod dead_letters;
 pub mod decorate;
+pub mod edit;
 pub mod finish;
 pub mod hand_off;
 mod harness;
@@ -104,6 +105,14 @@ macro_rules! conformance {
                 a_retry_ends_the_back_off,
                 orders_are_answered_one_by_one,
                 one_order_may_name_a_task_twice,
+            );
+            $crate::conformance_area!($backend, edit:
+                only_what_is_named_changes,
+                a_moved_task_starts_at_its_new_time,
+                a_new_priority_counts,
+                large_payloads_come_and_go,
+                a_suspect_stays_one,
+                only_a_waiting_task_can_be_changed,
             );
             $crate::conformance_area!($backend, session:
                 ending_it_puts_its_leases_back_uncharged,

@@ -16,8 +16,8 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
-    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
     OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
     Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
@@ -144,6 +144,12 @@ impl Control for MemoryStore {
         let answers = self.model.lock().retry(&order, now);
         self.hint_at(answers.contains(&Controlled::Done).then_some(now));
         Ok(answers)
+    }
+
+    async fn edit(&self, order: EditTask) -> Result<Controlled> {
+        let answer = self.model.lock().edit(&order);
+        self.hint_at(order.change.run_at.filter(|_| answer == Controlled::Done));
+        Ok(answer)
     }
 }
 

@@ -29,8 +29,8 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
-    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
     OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
     Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
@@ -241,6 +241,10 @@ impl Control for SqliteStore {
     }
 
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        self.ask(order).await
+    }
+
+    async fn edit(&self, order: EditTask) -> Result<Controlled> {
         self.ask(order).await
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(submit::submit_task, list::list_tasks))
         .routes(routes!(batch::submit_batch))
-        .routes(routes!(get::get_task))
+        .routes(routes!(get::get_task, control::edit_task))
         .routes(routes!(attempts::list_attempts))
         .routes(routes!(control::cancel_task))
         .routes(routes!(control::replay_task))

@@ -7,8 +7,8 @@ use axum::Router;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
-    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
     OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
     Sessions, Submit, Submitted, TaskList, Tasks,
 };
@@ -101,6 +101,10 @@ impl Control for Broken {
     }
 
     async fn retry(&self, _: RetryTasks) -> Result<Vec<Controlled>> {
+        Err(self.0())
+    }
+
+    async fn edit(&self, _: EditTask) -> Result<Controlled> {
         Err(self.0())
     }
 }

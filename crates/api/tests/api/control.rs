@@ -90,3 +90,59 @@ async fn bad_orders_are_refused_and_change_nothing() {
     }
     assert_eq!(ask(&router, get(&task)).await.json(), before);
 }
+
+async fn patch(router: &Router, path: &str, body: &str) -> crate::support::Answer {
+    let mut request = post(path, body.to_owned());
+    *request.method_mut() = axum::http::Method::PATCH;
+    ask(router, request).await
+}
+
+#[tokio::test]
+async fn a_waiting_task_is_changed_field_by_field() {
+    let router = router();
+    let task = submitted(&router).await;
+    let before = ask(&router, get(&task)).await.json();
+    let change = json!({"payload": [1], "priority": 9, "retries": 7, "labels": {"customer": "42"},
+        "runAt": "2999-01-01T00:00:00Z"});
+    let refused = patch(&router, &task, &change.to_string()).await;
+    assert_eq!(refused.problem().2, ["/runAt OUT_OF_RANGE"], "more than 400 days ahead");
+    assert_eq!(ask(&router, get(&task)).await.json(), before);
+    let mut change = change;
+    change["runAt"] = before["runAt"].clone();
+    let changed = patch(&router, &task, &change.to_string()).await;
+    assert_eq!(changed.status, 200);
+    let mut view = changed.json();
+    for (field, value) in change.as_object().unwrap() {
+        if field != "runAt" {
+            assert_eq!(&view[field], value, "{field}");
+            view[field] = before[field].clone();
+        }
+    }
+    view["runAt"] = before["runAt"].clone();
+    assert_eq!(view, before, "nothing else has changed");
+}
+
+#[tokio::test]
+async fn what_cannot_be_changed_is_refused() {
+    let router = router();
+    let task = submitted(&router).await;
+    for (body, status, code) in [
+        (r#"{"type":"other"}"#, 422, "UNSUPPORTED_FIELD"),
+        (r#"{"queue":"other"}"#, 422, "UNSUPPORTED_FIELD"),
+        (r#"{"priority":10}"#, 422, "INVALID_FIELDS"),
+        (r#"{"timeoutSeconds":0}"#, 422, "INVALID_FIELDS"),
+        (r#"{"status":"SUCCESS"}"#, 422, "INVALID_FIELDS"),
+        ("[]", 422, "INVALID_FIELDS"),
+        ("{", 400, "MALFORMED_JSON"),
+        ("", 400, "MALFORMED_JSON"),
+    ] {
+        let (found, named, _) = patch(&router, &task, body).await.problem();
+        assert_eq!((found, named.as_str()), (status, code), "{body}");
+    }
+    order(&router, &format!("{task}/cancel"), &json!({})).await;
+    let (status, code, _) = patch(&router, &task, r#"{"priority":1}"#).await.problem();
+    assert_eq!((status, code.as_str()), (409, "STATE_CONFLICT"));
+    let missing = "/tasks/01920000-0000-7000-8000-000000000000";
+    let (status, code, _) = patch(&router, missing, r#"{"priority":1}"#).await.problem();
+    assert_eq!((status, code.as_str()), (404, "TASK_NOT_FOUND"));
+}

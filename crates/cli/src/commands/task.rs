@@ -29,6 +29,7 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
             TaskCommand::List(args) => list::run(&args).await,
             TaskCommand::Attempts(args) => attempts::run(&args).await,
             TaskCommand::Cancel(args) => control::cancel(args).await,
+            TaskCommand::Edit(args) => control::edit(args).await,
             TaskCommand::Replay(args) => control::replay(args).await,
             TaskCommand::Retry(args) => control::retry(&args).await,
         }

@@ -11,6 +11,7 @@
 mod dead_letters;
 mod sessions;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
 use crate::name::TenantName;
 use crate::state::Status;
-use crate::task::{Attempt, NewTask, Task};
+use crate::task::{Attempt, NewTask, Priority, Task};
 use crate::time::Timestamp;
 
 pub use self::dead_letters::{
@@ -296,6 +297,34 @@ pub struct RetryTasks {
     pub tasks: Vec<TaskId>,
 }
 
+/// A waiting task of one tenant to change.
+#[derive(Clone, Debug)]
+pub struct EditTask {
+    /// Whose.
+    pub tenant: TenantName,
+    /// Which.
+    pub task: TaskId,
+    /// What it gets instead of what it has.
+    pub change: TaskChange,
+}
+
+/// What is to change about a task; the rest stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskChange {
+    /// JSON text, checked.
+    pub payload: Option<Arc<str>>,
+    /// Its level.
+    pub priority: Option<Priority>,
+    /// When it may start.
+    pub run_at: Option<Timestamp>,
+    /// How many failed attempts may be followed by another.
+    pub retries: Option<u32>,
+    /// How long its handler may run.
+    pub timeout: Option<Duration>,
+    /// Searchable marks, all of them.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
 /// What became of an order for one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controlled {
@@ -323,6 +352,9 @@ pub trait Control {
 
     /// Makes tasks that wait for a retry due now.
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>>;
+
+    /// Changes a task that waits. Its id stays, also when its time moves.
+    async fn edit(&self, order: EditTask) -> Result<Controlled>;
 }
 
 /// The store's own state.

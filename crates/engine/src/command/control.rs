@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
+use duly_core::limits::RUN_AHEAD;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{self, CancelTasks, Controlled, Replay, ReplayTasks, RetryTasks};
+use duly_core::ports::store::{
+    self, CancelTasks, Controlled, EditTask, Replay, ReplayTasks, RetryTasks, TaskChange,
+};
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
+use duly_core::submit::Change;
 use duly_core::task::Task;
 
 use crate::engine::Engine;
@@ -23,6 +27,9 @@ pub enum Error {
         /// The state.
         status: Status,
     },
+    /// The task would start later than any may.
+    #[error("the task would start too far ahead")]
+    TooFarAhead,
     /// The store did not take it.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -70,6 +77,25 @@ impl Engine {
         let order = RetryTasks { tenant: tenant.clone(), tasks: vec![id] };
         let answers = self.store().retry(order).await?;
         self.controlled(tenant, id, &answers).await
+    }
+
+    /// Changes a task that waits.
+    pub async fn edit(
+        &self,
+        tenant: &TenantName,
+        id: TaskId,
+        change: Change,
+    ) -> Result<Task, Error> {
+        let now = self.store().now().await?;
+        let run_at = change.start.map(|start| start.resolve(now));
+        if run_at.is_some_and(|run_at| run_at > now.plus(RUN_AHEAD)) {
+            return Err(Error::TooFarAhead);
+        }
+        let Change { payload, priority, retries, timeout, labels, .. } = change;
+        let change = TaskChange { payload, priority, run_at, retries, timeout, labels };
+        let order = EditTask { tenant: tenant.clone(), task: id, change };
+        let answer = self.store().edit(order).await?;
+        self.controlled(tenant, id, &[answer]).await
     }
 
     async fn controlled(

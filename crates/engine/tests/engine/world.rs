@@ -13,8 +13,8 @@ use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Error,
-    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
     OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
     Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
@@ -287,6 +287,10 @@ impl Control for Watched {
 
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
         self.store.retry(order).await
+    }
+
+    async fn edit(&self, order: EditTask) -> Result<Controlled> {
+        self.store.edit(order).await
     }
 }
 

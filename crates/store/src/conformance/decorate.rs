@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, Ending, Exchange,
-    Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks, OpenSession,
-    OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks, Sessions,
-    Store, Submit, Submitted, TaskList, Tasks,
+    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
+    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Sessions, Store, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -109,6 +109,10 @@ impl<L: Layer> Control for Decorated<L> {
 
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
         self.layer.call(|| self.inner.retry(order.clone())).await
+    }
+
+    async fn edit(&self, order: EditTask) -> Result<Controlled> {
+        self.layer.call(|| self.inner.edit(order.clone())).await
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{CancelTasks, Controlled, Replay, ReplayTasks, RetryTasks};
+use duly_core::ports::store::{
+    CancelTasks, Controlled, EditTask, Replay, ReplayTasks, RetryTasks, TaskChange,
+};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
@@ -43,6 +45,23 @@ impl Model {
             }
             waits
         })
+    }
+
+    pub(super) fn edit(&mut self, order: &EditTask) -> Controlled {
+        let TaskChange { payload, priority, run_at, retries, timeout, labels } = &order.change;
+        let answers = self.each(&order.tenant, &[order.task], |task| {
+            if task.status != Status::Pending {
+                return false;
+            }
+            task.payload = Arc::clone(payload.as_ref().unwrap_or(&task.payload));
+            task.priority = priority.unwrap_or(task.priority);
+            task.run_at = run_at.unwrap_or(task.run_at);
+            task.retries = retries.unwrap_or(task.retries);
+            task.timeout = timeout.or(task.timeout);
+            task.labels = labels.clone().unwrap_or_else(|| task.labels.clone());
+            true
+        });
+        answers[0]
     }
 
     fn each(

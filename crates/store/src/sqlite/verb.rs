@@ -5,6 +5,7 @@ pub(super) mod cancel;
 pub(super) mod claim;
 mod control;
 mod dead;
+pub(super) mod edit;
 pub(super) mod exchange;
 pub(super) mod extend;
 pub(super) mod finish;

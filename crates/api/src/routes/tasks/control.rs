@@ -1,18 +1,20 @@
-//! `POST /tasks/{id}/cancel`, `/replay` and `/retry`
+//! `POST /tasks/{id}/cancel`, `/replay` and `/retry`, and `PATCH /tasks/{id}`
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use duly_client::wire::{CancelRequest, Problem, ReplayRequest, TaskView};
+use duly_client::wire::{CancelRequest, EditRequest, Problem, ReplayRequest, TaskView};
+use duly_core::limits::BODY_BYTES;
 use duly_core::task::Task;
 use duly_engine::command::control::Error;
+use duly_engine::command::submit;
 
 use super::get::{absent, task_id};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields};
+use crate::{body, order_fields, task_fields};
 
 /// Cancel a task
 ///
@@ -76,6 +78,42 @@ pub(crate) async fn replay_task(
     answer(replayed, "only a task that has ended can be replayed")
 }
 
+/// Change a task
+///
+/// Changes a task that waits, for its time, a worker or its next attempt. What is absent stays;
+/// the id stays too, also when the time moves. Type, queue and back-off cannot be changed.
+#[utoipa::path(
+    patch, path = "/tasks/{id}", operation_id = "edit_task", tag = "tasks",
+    params(("id" = String, Path, description = "The task's id",
+        example = "01920000-0000-7000-8000-000000000000")),
+    request_body(content = EditRequest),
+    responses(
+        (status = 200, description = "The task, changed", body = TaskView),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`STATE_CONFLICT`: it does not wait", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn edit_task(
+    State(app): State<App>,
+    id: PathId,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let change = task_fields::read_change(&body.bytes)?;
+    let edited = app.engine.edit(app.tenant_of(&headers), task_id(id)?, change).await;
+    answer(edited, "only a task that waits can be changed")
+}
+
 /// Retry a task now
 ///
 /// Ends the back-off of a task that waits for its next attempt.
@@ -109,6 +147,7 @@ fn answer(outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError
         Err(Error::Conflict { status }) => {
             Err(ApiError::new(Code::StateConflict, format!("the task is {status}; {rule}")))
         }
+        Err(Error::TooFarAhead) => Err(submit::Refused::TooFarAhead.into()),
         Err(Error::Store(error)) => Err(error.into()),
     }
 }

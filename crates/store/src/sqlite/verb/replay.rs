@@ -65,7 +65,7 @@ fn one(
     Ok(Controlled::Done)
 }
 
-fn change_payload(scope: &Scope<'_>, found: &Found, payload: &str) -> Result<()> {
+pub(super) fn change_payload(scope: &Scope<'_>, found: &Found, payload: &str) -> Result<()> {
     let inline = payload.len() <= row::INLINE_PAYLOAD_BYTES;
     let id = found.task.as_bytes();
     scope.connection.execute(

@@ -1,0 +1,58 @@
+//! Edit: change a task that waits.
+
+use duly_core::ports::store::{Controlled, EditTask, TaskChange};
+use duly_core::state::Status;
+use rusqlite::params;
+
+use super::control::{Found, each, stop_waiting};
+use super::replay::change_payload;
+use super::{Scope, Verb};
+use crate::sqlite::error::Result;
+use crate::sqlite::index::heads::Range;
+use crate::sqlite::row;
+
+impl Verb for EditTask {
+    type Answer = Controlled;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Controlled> {
+        let answers = each(scope, &self.tenant, &[self.task], |scope, found| match found.status {
+            Status::Pending => one(scope, found, &self.change),
+            status => Ok(Controlled::Conflict { status }),
+        })?;
+        Ok(answers[0])
+    }
+}
+
+fn one(scope: &mut Scope<'_>, found: &Found, change: &TaskChange) -> Result<Controlled> {
+    let rank = change.priority.map_or(found.range.rank, |priority| {
+        // A suspect stays one.
+        let range = Range { rank: priority.rank(), ..found.range };
+        range.suspecting(found.range.is_suspect()).rank
+    });
+    let run_at = change.run_at.map_or(found.run_at, |at| at.millis());
+    scope
+        .connection
+        .prepare_cached(
+            "/* edit */ UPDATE task SET rank = ?3, run_at = ?4, retries = coalesce(?5, retries),
+                    timeout_ms = coalesce(?6, timeout_ms), labels = iif(?7, ?8, labels)
+             WHERE id = ?1 AND epoch = ?2 AND status = 1",
+        )?
+        .execute(params![
+            found.task.as_bytes(),
+            found.epoch,
+            rank,
+            run_at,
+            change.retries,
+            row::encode_duration(change.timeout),
+            change.labels.is_some(),
+            change.labels.as_ref().and_then(row::encode_labels),
+        ])?;
+    if let Some(payload) = &change.payload {
+        change_payload(scope, found, payload)?;
+    }
+    if (rank, run_at) != (found.range.rank, found.run_at) {
+        stop_waiting(scope, found)?;
+        scope.wait(Range { rank, ..found.range }, run_at, found.task.as_bytes())?;
+    }
+    Ok(Controlled::Done)
+}
