@@ -19,9 +19,9 @@ use crate::journal::{Journal, real_ns};
 use crate::wait::observe_for;
 
 const CLIENTS: u32 = 12;
-/// Tasks that take longer than a pause of their worker, out of a thousand. Few: one that loses two
-/// workers is granted alone, and keeps a whole worker busy.
-const LONG: u32 = 3;
+/// Tasks that take seconds, out of a thousand. Few: one that loses two workers is granted alone,
+/// and keeps a whole worker busy.
+const LONG: u32 = 1;
 /// Tasks that are due later, out of a thousand.
 const DELAYED: u32 = 200;
 /// Tasks whose first attempt fails, out of a thousand.
@@ -104,7 +104,7 @@ impl Client {
     /// A task and, if it is due later, when.
     fn task(&mut self, key: &str) -> anyhow::Result<(SubmitRequest, Option<i64>)> {
         let ms = if self.happens(LONG) {
-            self.random.random_range(4_000..6_000)
+            self.random.random_range(2_500..4_000)
         } else {
             self.random.random_range(0..60)
         };
