@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use duly_core::id::TaskId;
-use duly_core::name::TenantName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::DeadPlace;
 use duly_core::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -14,8 +14,8 @@ use crate::error::{ApiError, Code};
 /// Raised when the meaning of the bytes changes.
 const VERSION: u8 = 1;
 const TAG: usize = 8;
-/// More than any cursor has: reading must stay cheap.
-const MAX_CHARS: usize = 128;
+/// More than any cursor has, the name of a queue in it: reading must stay cheap.
+const MAX_CHARS: usize = 256;
 
 /// A place in one list.
 pub(crate) trait Place: Sized {
@@ -51,6 +51,18 @@ impl Place for DeadPlace {
         let (millis, task) = bytes.split_first_chunk()?;
         let failed_at = Timestamp::clamped(i64::from_be_bytes(*millis));
         Some(Self { failed_at, task: TaskId::read(task)? })
+    }
+}
+
+impl Place for QueueName {
+    const LIST: &'static str = "queues";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.as_str().as_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Self::new(std::str::from_utf8(bytes).ok()?).ok()
     }
 }
 

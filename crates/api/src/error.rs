@@ -51,6 +51,7 @@ codes! {
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
+    QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";

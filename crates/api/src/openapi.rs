@@ -65,6 +65,7 @@ fn problem(description: &str) -> Response {
     tags(
         (name = "tasks", description = "Submit tasks and see what becomes of them"),
         (name = "dead letters", description = "Look at tasks that failed, and run them again"),
+        (name = "queues", description = "See what waits where, and pause it"),
         (name = "workers", description = "Get work over the network and be done with it"),
         (name = "health", description = "What the server says of itself"),
     ),

@@ -2,7 +2,7 @@
 //! the default.
 
 use duly_core::filter::Filter;
-use duly_core::limits::REASON_CHARS;
+use duly_core::limits::{NOTE_CHARS, REASON_CHARS};
 use duly_core::submit::{FieldError, check_payload};
 use duly_core::time::Timestamp;
 use serde_json::value::RawValue;
@@ -15,14 +15,24 @@ const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
 
 /// `{reason?}`
 pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {
-    let (mut fields, [reason]) = read(body, ["reason"])?;
-    let at = Place::Body;
-    let reason = fields.string(reason, at.field("reason")).unwrap_or_default();
-    if reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        let detail = format!("is at most {REASON_CHARS} characters, none of them U+0000");
-        fields.refuse(at.field("reason"), "OUT_OF_RANGE", detail);
+    remark(body, "reason", REASON_CHARS)
+}
+
+/// `{note?}`
+pub(crate) fn note(body: &[u8]) -> Result<String, ApiError> {
+    remark(body, "note", NOTE_CHARS)
+}
+
+/// A body of one short text for people.
+fn remark(body: &[u8], name: &'static str, chars: usize) -> Result<String, ApiError> {
+    let (mut fields, [text]) = read(body, [name])?;
+    let at = Place::Body.field(name);
+    let text = fields.string(text, at).unwrap_or_default();
+    if text.chars().count() > chars || text.contains('\0') {
+        let detail = format!("is at most {chars} characters, none of them U+0000");
+        fields.refuse(at, "OUT_OF_RANGE", detail);
     }
-    fields.end(Some(reason))
+    fields.end(Some(text))
 }
 
 /// `{payload?}`

@@ -3,6 +3,7 @@
 pub(crate) mod dead_letters;
 pub(crate) mod health;
 pub(crate) mod leases;
+pub(crate) mod queues;
 pub(crate) mod sessions;
 pub(crate) mod tasks;
 
@@ -17,5 +18,9 @@ pub(crate) type PathId = Result<Path<String>, PathRejection>;
 
 /// All that is under `/v1` and, for short, at the root.
 pub(crate) fn versioned() -> OpenApiRouter<App> {
-    tasks::routes().merge(dead_letters::routes()).merge(sessions::routes()).merge(leases::routes())
+    tasks::routes()
+        .merge(dead_letters::routes())
+        .merge(queues::routes())
+        .merge(sessions::routes())
+        .merge(leases::routes())
 }

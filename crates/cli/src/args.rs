@@ -3,6 +3,7 @@
 mod dlq;
 mod filter;
 mod import;
+mod queue;
 mod worker;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use duly_core::limits::{CONCURRENCY, LOSSES};
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::import::ImportArgs;
+pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
 pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
 
 /// A task scheduler that starts with nothing else installed.
@@ -36,6 +38,9 @@ pub(crate) enum Command {
     /// Submit tasks and look at them
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Look at queues, and pause them
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Look at tasks that failed, run them again or delete them
     #[command(subcommand)]
     Dlq(DlqCommand),
@@ -90,6 +95,8 @@ pub(crate) enum TaskCommand {
     Get(GetArgs),
     /// List tasks, newest due time first
     List(ListArgs),
+    /// Tell why a task does not run
+    Explain(ExplainArgs),
     /// Show the attempts of a task that went wrong
     Attempts(AttemptsArgs),
     /// End a task that waits or runs
@@ -206,6 +213,15 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AttemptsArgs {
+    /// The task
+    #[arg(value_name = "ID")]
+    pub(crate) id: TaskId,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
     /// The task
     #[arg(value_name = "ID")]
     pub(crate) id: TaskId,

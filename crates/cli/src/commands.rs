@@ -5,7 +5,9 @@ pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod queue;
 pub(crate) mod task;
+mod watch;
 pub(crate) mod worker;
 
 use anyhow::Context as _;

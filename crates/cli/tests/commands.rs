@@ -275,3 +275,29 @@ async fn dead_letters_are_not_deleted_by_mistake() -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_paused_queue_is_seen_explained_and_resumed() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let ended = world.duly(&["queue", "pause", "mail"]).await?;
+    assert_eq!(ended.code, Some(3), "no task was ever submitted to it: {ended:?}");
+    let first = ["task", "run", "echo", "--queue", "mail", "--wait"];
+    assert_eq!(world.duly(&first).await?.code, Some(0));
+    let ended = world.duly(&["queue", "pause", "mail", "--note", "the relay is down"]).await?;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("next: duly queue resume mail"), "{ended:?}");
+    let ended = world.duly(&["task", "run", "echo", "--queue", "mail", "-o", "id"]).await?;
+    let id = ended.line()?.to_owned();
+    let ended = world.duly(&["task", "explain", &id]).await?;
+    assert!(ended.stdout.contains("the queue mail is paused since"), "{ended:?}");
+    assert!(ended.stderr.contains("next: duly queue resume mail"), "{ended:?}");
+    let ended = world.duly(&["queue", "list"]).await?;
+    assert!(ended.stdout.contains("paused the relay is down"), "{ended:?}");
+    let ended = world.duly(&["queue", "stats", "mail", "-o", "json"]).await?;
+    assert_eq!(ended.json()?["waiting"]["count"], 1, "{ended:?}");
+    assert_eq!(world.duly(&["queue", "resume", "mail"]).await?.code, Some(0));
+    assert_eq!(world.duly(&["task", "get", &id, "--wait"]).await?.code, Some(0));
+    let ended = world.duly(&["task", "explain", &id, "-o", "json"]).await?;
+    assert_eq!(ended.json()?["reasons"][0]["code"], "ENDED", "{ended:?}");
+    Ok(())
+}

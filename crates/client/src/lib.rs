@@ -13,6 +13,8 @@ pub mod error;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]
+mod queues;
+#[cfg(feature = "http")]
 pub mod source;
 
 #[cfg(feature = "http")]

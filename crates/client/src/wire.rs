@@ -8,6 +8,7 @@ pub mod health;
 pub mod lease;
 pub mod order;
 pub mod problem;
+pub mod queue;
 pub mod session;
 pub mod submit;
 pub mod task;
@@ -26,6 +27,9 @@ pub use lease::finish::{
 pub use lease::{ClaimAnswer, ClaimRequest, LeaseView, LeasedTask};
 pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
+pub use queue::{
+    Count, ExplainView, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode, ReasonView,
+};
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};

@@ -92,6 +92,12 @@ pub const PAGE: u32 = 200;
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Tasks that one page of a list looks at, whether or not they match its filter.
 pub const SCAN_ROWS: u32 = 10_000;
+/// Rows counted for one number about a queue; beyond that it says "at least".
+pub const COUNT_ROWS: u32 = 10_000;
+/// The same where many queues are shown at once.
+pub const LIST_COUNT_ROWS: u32 = 1_000;
+/// Characters of the note with which a queue is paused.
+pub const NOTE_CHARS: usize = 500;
 /// The longest a caller may wait for an outcome in one request.
 pub const WAIT: Duration = Duration::from_secs(60);
 /// Handlers that run at once in one worker, at the most.

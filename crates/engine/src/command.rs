@@ -2,6 +2,8 @@
 
 pub mod control;
 pub mod dead_letters;
+pub mod explain;
+pub mod queues;
 pub mod submit;
 pub mod wait;
 pub mod worker;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use duly_core::lease::Lease;
 use duly_core::limits::STORE_BATCH;
-use duly_core::name::Lane;
 use duly_core::ports::store::{Claim, OpenSession};
 use duly_core::ports::work_source::TakenBack;
 use duly_core::time::Timestamp;
@@ -85,14 +84,6 @@ impl Desk {
     /// Whose desk it is.
     pub(crate) fn session(&self) -> &OpenSession {
         &self.session
-    }
-
-    /// Whether the session may run tasks of this lane.
-    pub(crate) fn serves(&self, lane: &Lane) -> bool {
-        let OpenSession { tenant, types, queues, .. } = &self.session;
-        types.contains(&lane.task_type)
-            && (queues.is_empty() || queues.contains(&lane.queue))
-            && tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
     }
 
     /// Places a claim; the session's previous one, if any, is given up. Nothing when closed.

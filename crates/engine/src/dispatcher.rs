@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::deadlines::Deadlines;
 use crate::desk::{Desk, Waiting};
 use crate::outcomes::Outcomes;
+use crate::rates::{Rates, What};
 use crate::source::FinishCall;
 
 /// How long the loop trusts that no hint was lost.
@@ -31,6 +32,7 @@ pub(crate) struct Dispatcher {
     pub(crate) inbox: mpsc::UnboundedReceiver<FinishCall>,
     pub(crate) outcomes: Arc<Outcomes>,
     pub(crate) deadlines: Arc<Deadlines>,
+    pub(crate) rates: Arc<Rates>,
     /// Whether outcomes wait for a store that is away. Those of workers elsewhere do not: the
     /// worker is told, keeps them and sends them again.
     pub(crate) patient: bool,
@@ -187,6 +189,7 @@ impl Dispatcher {
             return;
         }
         self.deadlines.expect(&answer.leases);
+        self.rates.count(What::Started, answer.leases.iter().map(|lease| &lease.lane));
         give_back(state, &self.desk.serve(waiting, answer.leases));
     }
 }

@@ -22,6 +22,7 @@ use crate::deadlines::Deadlines;
 use crate::desk::Desks;
 use crate::observer::Observer;
 use crate::outcomes::Outcomes;
+use crate::rates::Rates;
 use crate::remotes::Remotes;
 use crate::served::Served;
 use crate::source::LocalSource;
@@ -86,6 +87,7 @@ impl Engine {
             desks: Desks::default(),
             outcomes: Arc::default(),
             deadlines: Arc::default(),
+            rates: Arc::default(),
             served: Arc::default(),
             stop: CancellationToken::new(),
             loops: TaskTracker::new(),
@@ -186,6 +188,10 @@ impl Engine {
         &self.inner.remotes
     }
 
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.inner.remotes.rates
+    }
+
     pub(crate) fn deadlines(&self) -> &Deadlines {
         &self.inner.deadlines
     }
@@ -228,6 +234,7 @@ impl Inner {
             backlog: Arc::clone(&self.backlog),
             desks: Arc::clone(&self.remotes.desks),
             deadlines: Arc::clone(&self.deadlines),
+            rates: Arc::clone(&self.remotes.rates),
         };
         self.loops.spawn(submitter.run());
         let (store, desks) = (Arc::clone(&self.store), Arc::clone(&self.remotes.desks));

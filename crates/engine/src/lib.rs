@@ -9,9 +9,11 @@ pub mod engine;
 mod observer;
 mod outcomes;
 pub mod random;
+mod rates;
 mod remotes;
 mod served;
 mod source;
 mod submitter;
 
 pub use engine::{Config, Engine};
+pub use rates::Rate;

@@ -17,6 +17,7 @@ use crate::deadlines::Deadlines;
 use crate::desk::{Desk, Desks};
 use crate::dispatcher::Dispatcher;
 use crate::outcomes::Outcomes;
+use crate::rates::Rates;
 use crate::served::Served;
 use crate::source::FinishCall;
 
@@ -26,6 +27,7 @@ pub(crate) struct Remotes {
     pub(crate) desks: Desks,
     pub(crate) outcomes: Arc<Outcomes>,
     pub(crate) deadlines: Arc<Deadlines>,
+    pub(crate) rates: Arc<Rates>,
     pub(crate) served: Arc<Served>,
     pub(crate) stop: CancellationToken,
     pub(crate) loops: TaskTracker,
@@ -99,6 +101,7 @@ impl Remotes {
             inbox,
             outcomes: Arc::clone(&self.outcomes),
             deadlines: Arc::clone(&self.deadlines),
+            rates: Arc::clone(&self.rates),
             patient: session.home == Home::Local,
         };
         let stop = self.stop.child_token();

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::backlog::Backlog;
 use crate::deadlines::Deadlines;
 use crate::desk::{Desk, Desks, Waiting};
+use crate::rates::{Rates, What};
 
 /// A few tasks of one caller, within the limits of one store call.
 pub(crate) struct Submission {
@@ -28,6 +29,7 @@ pub(crate) struct Submitter {
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) desks: Desks,
     pub(crate) deadlines: Arc<Deadlines>,
+    pub(crate) rates: Arc<Rates>,
 }
 
 impl Submitter {
@@ -68,6 +70,9 @@ impl Submitter {
         }
         let (answer, tasks) = self.store_and_hand_off(tasks).await;
         self.backlog.leave(&tasks);
+        if let Ok(answers) = &answer {
+            self.count(&tasks, answers);
+        }
         reply(callers, tasks, answer);
     }
 
@@ -97,9 +102,21 @@ impl Submitter {
         (answer, tasks)
     }
 
+    fn count(&self, tasks: &[NewTask], answers: &[Submitted]) {
+        let stored =
+            |answer: &Submitted| matches!(answer, Submitted::Stored | Submitted::HandedOff { .. });
+        let handed = |answer: &Submitted| matches!(answer, Submitted::HandedOff { .. });
+        let those = |holds: fn(&Submitted) -> bool| {
+            let pairs = tasks.iter().zip(answers).filter(move |(_, answer)| holds(answer));
+            pairs.map(|(task, _)| &task.lane)
+        };
+        self.rates.count(What::Submitted, those(stored));
+        self.rates.count(What::Started, those(handed));
+    }
+
     fn free_seat(&self, task: &NewTask) -> Option<(Arc<Desk>, Waiting)> {
         let desks = self.desks.read();
-        let mut able = desks.iter().filter(|desk| desk.serves(&task.lane));
+        let mut able = desks.iter().filter(|desk| desk.session().serves(&task.lane));
         able.find_map(|desk| Some((Arc::clone(desk), desk.take_for_new()?)))
     }
 

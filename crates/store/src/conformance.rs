@@ -18,6 +18,7 @@ mod harness;
 pub mod idempotency;
 pub mod lossy;
 pub mod query;
+pub mod queues;
 pub mod reap;
 pub mod restart;
 pub mod session;
@@ -148,6 +149,7 @@ macro_rules! conformance {
                 an_idle_session_takes_one_at_once,
                 a_session_that_holds_nothing_keeps_none_waiting,
                 nothing_is_handed_to_its_session,
+                a_session_that_has_waited_is_handed_a_whole_batch,
                 a_restart_does_not_clear_one,
                 a_replay_clears_one,
                 it_can_be_cancelled,
@@ -202,6 +204,21 @@ macro_rules! conformance {
                 the_task_of_another_tenant_is_absent,
                 a_hint_names_the_earliest_due_time,
                 the_store_is_healthy,
+            );
+            $crate::conformance_area!($backend, queues:
+                nothing_of_a_paused_queue_is_granted,
+                nothing_is_handed_over_in_a_paused_queue,
+                a_new_type_in_a_paused_queue_waits_too,
+                what_runs_in_a_paused_queue_goes_on,
+                a_pause_keeps_its_beginning,
+                a_pause_outlives_a_restart,
+                tenants_pause_their_own_queues,
+                an_unknown_queue_is_no_queue,
+                each_queue_tells_what_is_in_it,
+                queues_are_listed_by_name,
+                counting_ends_at_the_bound,
+                a_place_tells_what_comes_before,
+                only_a_waiting_task_has_a_place,
             );
             $crate::conformance_area!($backend, concurrency:
                 many_claimers_run_every_task_once,

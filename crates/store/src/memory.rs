@@ -6,6 +6,7 @@ mod dead_letters;
 mod leases;
 mod list;
 mod model;
+mod queues;
 mod sessions;
 
 use std::sync::Arc;

@@ -13,6 +13,7 @@ mod open;
 mod page;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod queues;
 mod reader;
 mod row;
 mod verb;

@@ -3,6 +3,7 @@
 pub(crate) mod attempts;
 pub(crate) mod batch;
 pub(crate) mod control;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod submit;
@@ -19,6 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(batch::submit_batch))
         .routes(routes!(get::get_task, control::edit_task))
         .routes(routes!(attempts::list_attempts))
+        .routes(routes!(explain::explain_task))
         .routes(routes!(control::cancel_task))
         .routes(routes!(control::replay_task))
         .routes(routes!(control::retry_task))

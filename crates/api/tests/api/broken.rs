@@ -5,12 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::Router;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::name::TenantName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
-    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
-    Sessions, Submit, Submitted, TaskList, Tasks,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
+    ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, QueueList,
+    QueueState, Queues, Reap, Reaped, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted,
+    TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -91,6 +92,29 @@ impl DeadLetters for Broken {
 }
 
 #[async_trait]
+impl Queues for Broken {
+    async fn queues(&self, _: ListQueues) -> Result<QueueList> {
+        Err(self.0())
+    }
+
+    async fn queue(&self, _: &TenantName, _: &QueueName) -> Result<Option<QueueState>> {
+        Err(self.0())
+    }
+
+    async fn pause_queue(&self, _: PauseQueue) -> Result<bool> {
+        Err(self.0())
+    }
+
+    async fn resume_queue(&self, _: &TenantName, _: &QueueName) -> Result<bool> {
+        Err(self.0())
+    }
+
+    async fn place(&self, _: &TenantName, _: TaskId) -> Result<Option<Place>> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
 impl Control for Broken {
     async fn cancel(&self, _: CancelTasks) -> Result<Vec<Controlled>> {
         Err(self.0())
@@ -143,6 +167,11 @@ async fn a_store_that_is_away_says_why_and_when_to_come_back() {
         get(&format!("{ID}/attempts")),
         get("/dlq"),
         get("/dlq/groups"),
+        get(&format!("{ID}/explain")),
+        get("/queues"),
+        get("/queues/mail/stats"),
+        post("/queues/mail/pause", ""),
+        post("/queues/mail/resume", ""),
         post("/dlq/replay", "{}"),
         post("/dlq/purge", r#"{"all":true}"#),
         post("/sessions", r#"{"types":["a"]}"#),

@@ -14,6 +14,7 @@ mod health;
 mod leases;
 mod list;
 mod openapi;
+mod queues;
 mod server;
 mod sessions;
 mod support;

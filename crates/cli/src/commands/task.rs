@@ -2,6 +2,7 @@
 
 mod attempts;
 mod control;
+mod explain;
 mod get;
 mod import;
 mod list;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
             TaskCommand::Import(args) => import::run(&args).await,
             TaskCommand::Get(args) => get::run(&args).await,
             TaskCommand::List(args) => list::run(&args).await,
+            TaskCommand::Explain(args) => explain::run(&args).await,
             TaskCommand::Attempts(args) => attempts::run(&args).await,
             TaskCommand::Cancel(args) => control::cancel(args).await,
             TaskCommand::Edit(args) => control::edit(args).await,

@@ -9,6 +9,7 @@
 //! - Time is the store's own.
 
 mod dead_letters;
+mod queues;
 mod sessions;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,9 @@ use crate::time::Timestamp;
 
 pub use self::dead_letters::{
     DeadGroup, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+};
+pub use self::queues::{
+    Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
 };
 pub use self::sessions::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions};
 
@@ -373,6 +377,12 @@ pub trait Pulse {
 }
 
 /// A truth store.
-pub trait Store: Tasks + Sessions + Leases + Control + DeadLetters + Pulse + Send + Sync {}
+pub trait Store:
+    Tasks + Sessions + Leases + Control + DeadLetters + Queues + Pulse + Send + Sync
+{
+}
 
-impl<T: Tasks + Sessions + Leases + Control + DeadLetters + Pulse + Send + Sync> Store for T {}
+impl<T> Store for T where
+    T: Tasks + Sessions + Leases + Control + DeadLetters + Queues + Pulse + Send + Sync
+{
+}

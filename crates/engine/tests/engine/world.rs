@@ -123,7 +123,7 @@ pub(crate) fn finish(lease: &Lease, outcome: Outcome) -> Finish {
 
 /// The memory store under observation.
 pub(crate) struct Watched {
-    store: MemoryStore,
+    pub(crate) store: MemoryStore,
     hints: bool,
     submits: AtomicUsize,
     exchanges: AtomicUsize,

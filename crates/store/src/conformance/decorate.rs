@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::name::TenantName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
-    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
-    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
-    Sessions, Store, Submit, Submitted, TaskList, Tasks,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
+    ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, QueueList,
+    QueueState, Queues, Reap, Reaped, ReplayTasks, Result, RetryTasks, Sessions, Store, Submit,
+    Submitted, TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -128,6 +129,29 @@ impl<L: Layer> DeadLetters for Decorated<L> {
 
     async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
         self.layer.call(|| self.inner.purge(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Queues for Decorated<L> {
+    async fn queues(&self, page: ListQueues) -> Result<QueueList> {
+        self.layer.call(|| self.inner.queues(page.clone())).await
+    }
+
+    async fn queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<Option<QueueState>> {
+        self.layer.call(|| self.inner.queue(tenant, queue)).await
+    }
+
+    async fn pause_queue(&self, order: PauseQueue) -> Result<bool> {
+        self.layer.call(|| self.inner.pause_queue(order.clone())).await
+    }
+
+    async fn resume_queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<bool> {
+        self.layer.call(|| self.inner.resume_queue(tenant, queue)).await
+    }
+
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
+        self.layer.call(|| self.inner.place(tenant, id)).await
     }
 }
 

@@ -94,6 +94,24 @@ pub async fn nothing_is_handed_to_its_session(harness: Harness) {
     assert_eq!(harness.store().submit(submit).await.unwrap(), [Submitted::Stored]);
 }
 
+pub async fn a_session_that_has_waited_is_handed_a_whole_batch(harness: Harness) {
+    let session = harness.session(&["email", "other"]).await;
+    harness.submit_one(harness.task("email")).await;
+    let busy = harness.claim_one(session).await;
+    suspect_and_others(&harness).await;
+    assert!(harness.claim(session, 10).await.is_empty(), "it waits for the suspect");
+    let late = Some(harness.next_claim(session, 10));
+    let batch = |offer| Submit { tasks: vec![harness.task("other"), harness.task("other")], offer };
+    let kept = harness.store().submit(batch(late)).await.unwrap();
+    assert_eq!(kept, [Submitted::Stored; 2], "it still holds something");
+    let others = harness.session(&["other"]).await;
+    assert_eq!(harness.claim(others, 10).await.len(), 2);
+    harness.finish_one(session, &busy, success()).await;
+    let free = Some(harness.next_claim(session, 10));
+    let handed = harness.store().submit(batch(free)).await.unwrap();
+    assert!(handed.iter().all(|it| matches!(it, Submitted::HandedOff { .. })), "{handed:?}");
+}
+
 pub async fn a_restart_does_not_clear_one(mut harness: Harness) {
     let [suspect, ..] = suspect_and_others(&harness).await;
     harness.crash().await;

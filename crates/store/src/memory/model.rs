@@ -6,8 +6,8 @@ use std::sync::Arc;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES};
-use duly_core::name::{Lane, TenantName};
-use duly_core::ports::store::{Claim, OpenSession, Rules, Submit, Submitted};
+use duly_core::name::{Lane, QueueName, TenantName};
+use duly_core::ports::store::{Claim, OpenSession, Pause, Rules, Submit, Submitted};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Attempt, Failure, NewTask, Task};
 use duly_core::time::Timestamp;
@@ -16,7 +16,9 @@ pub(super) struct Model {
     pub(super) rules: Rules,
     pub(super) tasks: BTreeMap<TaskId, Task>,
     pub(super) attempts: HashMap<TaskId, Vec<Attempt>>,
-    lanes: BTreeSet<Lane>,
+    pub(super) lanes: BTreeSet<Lane>,
+    /// The queues from which nothing is granted.
+    pub(super) paused: HashMap<(TenantName, QueueName), Pause>,
     keys: HashMap<(TenantName, String), Key>,
     pub(super) sessions: HashMap<SessionId, Session>,
     /// What each claim was granted.
@@ -63,6 +65,7 @@ impl Model {
             tasks: BTreeMap::new(),
             attempts: HashMap::new(),
             lanes: BTreeSet::new(),
+            paused: HashMap::new(),
             keys: HashMap::new(),
             sessions: HashMap::new(),
             grants: HashMap::new(),
@@ -73,11 +76,13 @@ impl Model {
     }
 
     pub(super) fn submit(&mut self, batch: &Submit, now: Timestamp) -> (Vec<Submitted>, Hint) {
+        // What this very batch hands over does not keep the rest of it away.
+        let open = batch.offer.is_some_and(|offer| !self.is_isolating(offer.session));
         let mut granted = Vec::new();
         let mut hint = None;
         let mut answers = Vec::new();
         for task in &batch.tasks {
-            let answer = self.submit_one(task, batch.offer.as_ref(), &mut granted, now);
+            let answer = self.submit_one(task, batch.offer.as_ref(), open, &mut granted, now);
             if answer == Submitted::Stored && self.tasks[&task.id].status == Status::Pending {
                 hint = earliest(hint, task.run_at);
             }
@@ -93,6 +98,7 @@ impl Model {
         &mut self,
         task: &NewTask,
         offer: Option<&Claim>,
+        open: bool,
         granted: &mut Vec<(TaskId, u32)>,
         now: Timestamp,
     ) -> Submitted {
@@ -106,9 +112,8 @@ impl Model {
             return Submitted::LaneLimit;
         }
         let hand_off = offer.filter(|offer| {
-            granted.len() < offer.max
+            open && granted.len() < offer.max
                 && self.admits(offer)
-                && !self.is_isolating(offer.session)
                 && self.serves(offer.session, &task.lane)
                 && task.run_at <= now
                 && !self.is_due(&task.lane, now)
@@ -207,12 +212,14 @@ impl Model {
         unheard_of
     }
 
+    /// Whether a session may be granted tasks of this lane now.
     pub(super) fn serves(&self, session: SessionId, lane: &Lane) -> bool {
         self.sessions.get(&session).is_some_and(|session| {
             let OpenSession { tenant, types, queues, .. } = &session.opened;
             types.contains(&lane.task_type)
                 && (queues.is_empty() || queues.contains(&lane.queue))
                 && tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
+                && !self.paused.contains_key(&(lane.tenant.clone(), lane.queue.clone()))
         })
     }
 

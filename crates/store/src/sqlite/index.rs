@@ -8,8 +8,9 @@ pub(super) mod lanes;
 pub(super) mod sessions;
 
 use duly_core::id::SessionId;
-use duly_core::name::Lane;
+use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::time::Timestamp;
+use foldhash::HashSet;
 use rusqlite::Connection;
 
 use self::grants::Grants;
@@ -51,15 +52,46 @@ impl Index {
         Ok(tenant.is_some_and(|tenant| tenant != owner))
     }
 
+    pub(super) fn has_lane(&self, lane: &Lane) -> bool {
+        self.lanes.find(lane).is_some()
+    }
+
     /// The lane's number, made if there is room for one more.
     pub(super) fn lane(&mut self, connection: &Connection, lane: &Lane) -> Result<Option<LaneId>> {
         if let Some(id) = self.lanes.find(lane) {
             return Ok(Some(id));
         }
         let made = self.lanes.make(connection, lane)?;
-        if let Some(id) = made {
+        if let Some(id) = made
+            && !self.lanes.is_paused(lane)
+        {
             self.sessions.add_lane(id, lane);
         }
         Ok(made)
+    }
+
+    /// From now on nothing is granted from this queue.
+    pub(super) fn pause(&mut self, tenant: &TenantName, queue: &QueueName) {
+        self.lanes.set_paused(tenant, queue, true);
+        for (id, _) in self.lanes.of_queue(tenant, queue) {
+            self.sessions.remove_lane(id);
+        }
+    }
+
+    /// From now on tasks are granted from this queue again. Tells when the first of them is due.
+    pub(super) fn resume(&mut self, tenant: &TenantName, queue: &QueueName) -> Option<i64> {
+        self.lanes.set_paused(tenant, queue, false);
+        let lanes: HashSet<_> = self
+            .lanes
+            .of_queue(tenant, queue)
+            .inspect(|(id, lane)| self.sessions.add_lane(*id, lane))
+            .map(|(id, _)| id)
+            .collect();
+        self.heads.next(|_, range| lanes.contains(&range.lane))
+    }
+
+    /// Whether a task was ever submitted to this queue.
+    pub(super) fn has_queue(&self, tenant: &TenantName, queue: &QueueName) -> bool {
+        self.lanes.of_queue(tenant, queue).next().is_some()
     }
 }

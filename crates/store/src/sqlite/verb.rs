@@ -9,6 +9,7 @@ pub(super) mod edit;
 pub(super) mod exchange;
 pub(super) mod extend;
 pub(super) mod finish;
+pub(super) mod pause;
 pub(super) mod probe;
 pub(super) mod purge;
 pub(super) mod reap;

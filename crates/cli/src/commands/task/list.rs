@@ -1,28 +1,18 @@
 //! `duly task list`.
 
-use std::io::IsTerminal as _;
-use std::time::Duration;
-
-use anyhow::bail;
 use duly_client::Client;
 use duly_client::wire::TaskPage;
-use tokio::time::MissedTickBehavior;
 
 use super::connect;
 use crate::args::{ListArgs, Output};
+use crate::commands::watch;
 use crate::exit::Ending;
 use crate::output;
-use crate::signals::Signals;
-
-/// How often a watched list is shown anew.
-const REDRAW: Duration = Duration::from_secs(2);
-/// Moves to the upper left corner and clears all below.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(super) async fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     if args.watch {
-        return watch(args, &client).await;
+        return watch::watch(args.client.output, async || shown(args, &client).await).await;
     }
     let page = ask(args, &client).await?;
     match args.client.output {
@@ -50,39 +40,9 @@ async fn ask(args: &ListArgs, client: &Client) -> Result<TaskPage, duly_client::
     client.find_tasks(&args.filter.text(), Some(args.limit), args.cursor.as_deref()).await
 }
 
-/// Shows the first page again and again. A server that is away for a while does not end it, as
-/// long as it was there at the start.
-async fn watch(args: &ListArgs, client: &Client) -> anyhow::Result<Ending> {
-    if args.client.output != Output::Table {
-        bail!("--watch shows a table; leave `-o` out, or leave --watch out and ask again yourself");
-    }
-    if !std::io::stdout().is_terminal() {
-        bail!("--watch needs a terminal; for a program, ask with `-o json` as often as you like");
-    }
-    let mut signals = Signals::new()?;
-    let mut ticks = tokio::time::interval(REDRAW);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut shown = false;
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = signals.next() => return Ok(Ending::Ok),
-        }
-        let page = tokio::select! {
-            page = ask(args, client) => page,
-            () = signals.next() => return Ok(Ending::Ok),
-        };
-        match page {
-            Ok(page) => {
-                let table = output::tasks(&page.items);
-                output::data(&format!("{CLEAR}{table}"))?;
-                output::say(&format!("\n{}every 2 s, Ctrl-C ends it", searched(&page)));
-                shown = true;
-            }
-            Err(error) if shown => output::say(&format!("{error}; trying again")),
-            Err(error) => return Err(error.into()),
-        }
-    }
+async fn shown(args: &ListArgs, client: &Client) -> Result<watch::Shown, duly_client::Error> {
+    let page = ask(args, client).await?;
+    Ok((output::tasks(&page.items), searched(&page)))
 }
 
 /// What to say where there is nothing to show; nothing if the search goes on.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::Result;
 use crate::id::{SessionId, TaskId};
-use crate::name::{QueueName, TenantName, TypeName};
+use crate::name::{Lane, QueueName, TenantName, TypeName};
 use crate::time::Timestamp;
 
 /// Where the process of a session runs.
@@ -32,6 +32,15 @@ pub struct OpenSession {
     pub queues: Vec<QueueName>,
     /// Where it runs.
     pub home: Home,
+}
+
+impl OpenSession {
+    /// Whether it may run tasks of this lane.
+    pub fn serves(&self, lane: &Lane) -> bool {
+        self.types.contains(&lane.task_type)
+            && (self.queues.is_empty() || self.queues.contains(&lane.queue))
+            && self.tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
+    }
 }
 
 /// A sign of life.

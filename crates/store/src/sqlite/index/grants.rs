@@ -372,7 +372,8 @@ fn pack(granted: &[Granted]) -> Vec<u8> {
     packed
 }
 
-fn unpack(session: SessionId, packed: &[u8]) -> Result<Vec<Granted>> {
+/// The leases of a batch as its row packs them.
+pub(in crate::sqlite) fn unpack(session: SessionId, packed: &[u8]) -> Result<Vec<Granted>> {
     let (leases, rest) = packed.as_chunks::<PACKED>();
     if !rest.is_empty() {
         let id = session.to_string();

@@ -16,6 +16,7 @@ pub(in crate::sqlite) struct Session {
     opened: OpenSession,
     types: HashSet<TypeName>,
     queues: HashSet<QueueName>,
+    /// The lanes it serves, those of paused queues aside.
     lanes: HashSet<LaneId>,
     /// The highest claim seen, and whether it was granted something.
     sequence: u64,
@@ -126,7 +127,7 @@ impl Sessions {
             waits_for: None,
             alone: false,
         };
-        let served = lanes.iter().filter(|(_, lane)| state.wants(lane)).map(|(id, _)| id);
+        let served = lanes.open().filter(|(_, lane)| state.wants(lane)).map(|(id, _)| id);
         state.lanes = served.collect();
         self.open.insert(session.id, state);
     }
@@ -187,9 +188,15 @@ impl Sessions {
         }
     }
 
+    pub(super) fn remove_lane(&mut self, id: LaneId) {
+        for session in self.open.values_mut() {
+            session.lanes.remove(&id);
+        }
+    }
+
     pub(super) fn match_lanes(&mut self, lanes: &Lanes) {
         for session in self.open.values_mut() {
-            let served = lanes.iter().filter(|(_, lane)| session.wants(lane)).map(|(id, _)| id);
+            let served = lanes.open().filter(|(_, lane)| session.wants(lane)).map(|(id, _)| id);
             session.lanes = served.collect();
         }
     }

@@ -1,0 +1,48 @@
+//! `GET /queues`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use duly_client::wire::{Problem, QueuePage};
+use duly_core::limits::{DEFAULT_PAGE, LIST_COUNT_ROWS, PAGE};
+use duly_core::ports::store::{ListQueues, QueueList};
+
+use super::view;
+use crate::app::App;
+use crate::cursor::Scope;
+use crate::error::ApiError;
+use crate::{cursor, query};
+
+/// List queues
+///
+/// By name, each with what is in it. A queue is there as soon as a task was submitted to it.
+/// Counting ends at 1,000 here, at 10,000 for one queue; `more` then says so.
+#[utoipa::path(
+    get, path = "/queues", operation_id = "list_queues", tag = "queues",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, example = 50,
+            description = "How many; 50 if absent"),
+        ("cursor" = Option<String>, Query, description = "The `nextCursor` of the page before"),
+    ),
+    responses(
+        (status = 200, description = "One page", body = QueuePage),
+        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn list_queues(
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<QueuePage>, ApiError> {
+    let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
+    let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
+    let scope = Scope { tenant: app.tenant_of(&headers), filter: "" };
+    let after = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
+    let tenant = scope.tenant.clone();
+    let page = ListQueues { tenant, after, limit, count_to: LIST_COUNT_ROWS };
+    let QueueList { queues, next_after } = app.engine.queues(page).await?;
+    let next_cursor = next_after.map(|last| cursor::encode(scope, &last));
+    let items = queues.into_iter().map(|state| view(&app, &headers, state)).collect();
+    Ok(Json(QueuePage { items, next_cursor }))
+}

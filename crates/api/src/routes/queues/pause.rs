@@ -1,0 +1,70 @@
+//! `POST /queues/{queue}/pause` and `/resume`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use duly_client::wire::{PauseRequest, Problem, QueueView};
+use duly_core::ports::store::PauseQueue;
+
+use super::{absent, queue_name, view};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::routes::PathId;
+use crate::{body, order_fields};
+
+/// Pause a queue
+///
+/// Nothing of it starts any more, also after a restart; what was handed to a worker goes on.
+/// Pausing a paused queue changes the note.
+#[utoipa::path(
+    post, path = "/queues/{queue}/pause", operation_id = "pause_queue", tag = "queues",
+    params(("queue" = String, Path, description = "The queue's name", example = "mail")),
+    request_body(content = Option<PauseRequest>, description = "May be left out"),
+    responses(
+        (status = 200, description = "The queue, paused", body = QueueView),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn pause_queue(
+    State(app): State<App>,
+    queue: PathId,
+    request: Request,
+) -> Result<Json<QueueView>, ApiError> {
+    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let note = order_fields::note(&body.bytes)?;
+    let (tenant, queue) = (app.tenant_of(&headers).clone(), queue_name(queue)?);
+    let state = app.engine.pause_queue(PauseQueue { tenant, queue, note }).await?;
+    Ok(Json(view(&app, &headers, state.ok_or_else(absent)?)))
+}
+
+/// Resume a queue
+///
+/// What waits in it starts again. Resuming a queue that is not paused changes nothing.
+#[utoipa::path(
+    post, path = "/queues/{queue}/resume", operation_id = "resume_queue", tag = "queues",
+    params(("queue" = String, Path, description = "The queue's name", example = "mail")),
+    responses(
+        (status = 200, description = "The queue, going on", body = QueueView),
+        (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`: it takes none", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn resume_queue(
+    State(app): State<App>,
+    queue: PathId,
+    request: Request,
+) -> Result<Json<QueueView>, ApiError> {
+    let (headers, body) = body::read_optional_json(&app, request).await?;
+    order_fields::nothing(&body.bytes)?;
+    let queue = queue_name(queue)?;
+    let state = app.engine.resume_queue(app.tenant_of(&headers), &queue).await?;
+    Ok(Json(view(&app, &headers, state.ok_or_else(absent)?)))
+}

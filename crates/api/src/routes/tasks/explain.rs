@@ -1,0 +1,118 @@
+//! `GET /tasks/{id}/explain`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use duly_client::wire::{ExplainView, Problem, ReasonCode, ReasonView};
+use duly_core::ports::store::{Counted, Pause};
+use duly_core::state::Status;
+use duly_core::task::Task;
+use duly_engine::command::explain::{Explanation, Reason};
+
+use super::get::{absent, task_id};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::query;
+use crate::routes::PathId;
+
+/// Tell why a task does not run
+///
+/// All that stands between it and its next start, the most decisive first, and what to do about it.
+#[utoipa::path(
+    get, path = "/tasks/{id}/explain", operation_id = "explain_task", tag = "tasks",
+    params(("id" = String, Path, description = "The task's id",
+        example = "01920000-0000-7000-8000-000000000000")),
+    responses(
+        (status = 200, description = "The reasons", body = ExplainView),
+        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn explain_task(
+    State(app): State<App>,
+    id: PathId,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<ExplainView>, ApiError> {
+    let [] = query::read(&uri, [])?;
+    let found = app.engine.explain(app.tenant_of(&headers), task_id(id)?).await?;
+    let Explanation { task, reasons } = found.ok_or_else(absent)?;
+    let next = reasons.iter().filter_map(|reason| next(&task, reason)).collect();
+    let reasons = reasons.into_iter().map(|reason| view(&task, reason)).collect();
+    Ok(Json(ExplainView { task_id: task.id, status: task.status, reasons, next }))
+}
+
+fn view(task: &Task, reason: Reason) -> ReasonView {
+    let detail = words(task, &reason);
+    let plain = |code| ReasonView { code, detail, until: None, paused: None, ahead: None };
+    match reason {
+        Reason::NotDue { until } => ReasonView { until: Some(until), ..plain(ReasonCode::NotDue) },
+        Reason::WaitingForRetry { until } => {
+            ReasonView { until: Some(until), ..plain(ReasonCode::WaitingForRetry) }
+        }
+        Reason::QueuePaused(pause) => {
+            ReasonView { paused: Some(pause.into()), ..plain(ReasonCode::QueuePaused) }
+        }
+        Reason::NoWorker => plain(ReasonCode::NoWorker),
+        Reason::Suspect => plain(ReasonCode::Suspect),
+        Reason::BehindOthers(ahead) => {
+            ReasonView { ahead: Some(ahead.into()), ..plain(ReasonCode::BehindOthers) }
+        }
+        Reason::Next { .. } => plain(ReasonCode::Next),
+        Reason::Running => plain(ReasonCode::Running),
+        Reason::Ended => plain(ReasonCode::Ended),
+    }
+}
+
+fn words(task: &Task, reason: &Reason) -> String {
+    let (queue, task_type) = (&task.lane.queue, &task.lane.task_type);
+    match reason {
+        Reason::NotDue { until } => format!("it is not due until {until}"),
+        Reason::WaitingForRetry { until } => format!(
+            "attempt {} of {} failed; the next one waits until {until}",
+            task.charged,
+            task.retries + 1
+        ),
+        Reason::QueuePaused(Pause { since, note }) => {
+            let why = if note.is_empty() { String::new() } else { format!(": {note}") };
+            format!("the queue {queue} is paused since {since}{why}")
+        }
+        Reason::NoWorker => {
+            format!("no live worker serves the type {task_type} in the queue {queue}")
+        }
+        Reason::Suspect => format!(
+            "its workers died {} times, so it waits for one that runs nothing else",
+            task.losses
+        ),
+        Reason::BehindOthers(Counted { count, more }) => {
+            let least = if *more { "at least" } else { "about" };
+            format!("{least} {count} due tasks of the queue {queue} come before it")
+        }
+        Reason::Next { workers } => format!(
+            "it is next; of {workers} live workers that serve it, one takes it as soon as it is free"
+        ),
+        Reason::Running => match &task.worker {
+            Some(worker) => format!("it runs on the worker {worker}"),
+            None => "it is about to run".to_owned(),
+        },
+        Reason::Ended => format!("it has ended: {}", task.status),
+    }
+}
+
+/// The command with which a person gets on.
+fn next(task: &Task, reason: &Reason) -> Option<String> {
+    let id = task.id;
+    match reason {
+        Reason::NotDue { .. } => Some(format!("duly task edit {id} --delay 0s")),
+        Reason::WaitingForRetry { .. } => Some(format!("duly task retry {id}")),
+        Reason::QueuePaused(_) => Some(format!("duly queue resume {}", task.lane.queue)),
+        Reason::NoWorker => Some("duly worker run".to_owned()),
+        Reason::BehindOthers(_) => Some(format!("duly task edit {id} --priority 9")),
+        Reason::Suspect => Some(format!("duly task attempts {id}")),
+        Reason::Ended if task.status == Status::Success => None,
+        Reason::Ended => Some(format!("duly task replay {id}")),
+        Reason::Next { .. } | Reason::Running => Some(format!("duly task get {id} --wait")),
+    }
+}

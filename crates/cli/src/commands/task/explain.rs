@@ -1,0 +1,24 @@
+//! `duly task explain`.
+
+use super::connect;
+use crate::args::{ExplainArgs, Output};
+use crate::exit::Ending;
+use crate::output;
+
+pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<Ending> {
+    let client = connect(&args.client)?;
+    let explained = client.explain_task(args.id).await?;
+    match args.client.output {
+        Output::Json => output::json(&explained)?,
+        Output::Id => output::data(&explained.task_id.to_string())?,
+        Output::Table => {
+            let reasons = explained.reasons.iter().map(|reason| reason.detail.as_str());
+            let lines: Vec<_> = reasons.collect();
+            output::data(&format!("{}: {}", explained.status, lines.join("; ")))?;
+        }
+    }
+    for next in &explained.next {
+        output::say(&format!("next: {next}"));
+    }
+    Ok(Ending::Ok)
+}

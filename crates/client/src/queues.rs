@@ -1,0 +1,47 @@
+//! Queues over HTTP.
+
+use std::time::Duration;
+
+use duly_core::id::TaskId;
+use reqwest::Method;
+
+use crate::error::Error;
+use crate::http::{Client, encode, narrow};
+use crate::wire::{ExplainView, PauseRequest, QueuePage, QueueView};
+
+impl Client {
+    /// Reads one page of queues, by name.
+    pub async fn list_queues(
+        &self,
+        limit: Option<u32>,
+        cursor: Option<&str>,
+    ) -> Result<QueuePage, Error> {
+        let mut url = self.url(&["v1", "queues"]);
+        narrow(&mut url, "", limit, cursor);
+        self.call(Method::GET, url, None, Duration::ZERO).await
+    }
+
+    /// Reads one queue and what is in it.
+    pub async fn queue_stats(&self, queue: &str) -> Result<QueueView, Error> {
+        let url = self.url(&["v1", "queues", queue, "stats"]);
+        self.call(Method::GET, url, None, Duration::ZERO).await
+    }
+
+    /// Starts nothing of a queue any more; what runs goes on.
+    pub async fn pause_queue(&self, queue: &str, order: &PauseRequest) -> Result<QueueView, Error> {
+        let url = self.url(&["v1", "queues", queue, "pause"]);
+        self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
+    }
+
+    /// Starts what waits in a queue again.
+    pub async fn resume_queue(&self, queue: &str) -> Result<QueueView, Error> {
+        let url = self.url(&["v1", "queues", queue, "resume"]);
+        self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
+    }
+
+    /// Tells why a task does not run.
+    pub async fn explain_task(&self, id: TaskId) -> Result<ExplainView, Error> {
+        let url = self.url(&["v1", "tasks", &id.to_string(), "explain"]);
+        self.call(Method::GET, url, None, Duration::ZERO).await
+    }
+}

@@ -1,0 +1,112 @@
+//! Why does a task not run?
+
+use duly_core::id::TaskId;
+use duly_core::name::{Lane, TenantName};
+use duly_core::ports::store::{self, Counted, Pause};
+use duly_core::state::Status;
+use duly_core::task::Task;
+use duly_core::time::Timestamp;
+
+use crate::engine::Engine;
+
+/// A task and all that stands between it and its next start, the most decisive first.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The task.
+    pub task: Task,
+    /// Why it does not start; never empty.
+    pub reasons: Vec<Reason>,
+}
+
+/// One thing to know about a task's next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its time has not come.
+    NotDue {
+        /// When it comes.
+        until: Timestamp,
+    },
+    /// An attempt failed, and the next one has to wait.
+    WaitingForRetry {
+        /// How long.
+        until: Timestamp,
+    },
+    /// Its queue is paused.
+    QueuePaused(Pause),
+    /// No live worker has a handler for its type and serves its queue.
+    NoWorker,
+    /// It may be what its workers died of, and gets one that runs nothing else.
+    Suspect,
+    /// So many tasks of its queue come before it.
+    BehindOthers(Counted),
+    /// It is next; workers that could take it are busy, or one is about to.
+    Next {
+        /// How many workers could.
+        workers: usize,
+    },
+    /// It runs.
+    Running,
+    /// It has ended.
+    Ended,
+}
+
+impl Engine {
+    /// Why a task does not run; nothing if there is no such task.
+    pub async fn explain(
+        &self,
+        tenant: &TenantName,
+        id: TaskId,
+    ) -> store::Result<Option<Explanation>> {
+        let Some(task) = self.get(tenant, id).await? else { return Ok(None) };
+        let reasons = match task.status {
+            Status::Running => vec![Reason::Running],
+            Status::Success | Status::Failed | Status::Cancelled => vec![Reason::Ended],
+            Status::Pending | Status::Blocked => self.reasons(&task).await?,
+        };
+        Ok(Some(Explanation { task, reasons }))
+    }
+
+    async fn reasons(&self, task: &Task) -> store::Result<Vec<Reason>> {
+        let Some(place) = self.store().place(&task.lane.tenant, task.id).await? else {
+            // It was granted or ended since it was read.
+            return Ok(vec![Reason::Running]);
+        };
+        let now = self.store().now().await?;
+        let workers = self.workers_for(&task.lane).await?;
+        let mut reasons = Vec::new();
+        if task.run_at > now {
+            let until = task.run_at;
+            let again = task.charged > 0;
+            reasons.push(match again {
+                true => Reason::WaitingForRetry { until },
+                false => Reason::NotDue { until },
+            });
+        }
+        reasons.extend(place.paused.map(Reason::QueuePaused));
+        if workers == 0 {
+            reasons.push(Reason::NoWorker);
+        }
+        if task.is_suspect() {
+            reasons.push(Reason::Suspect);
+        }
+        if task.run_at <= now && place.ahead.count > 0 {
+            reasons.push(Reason::BehindOthers(place.ahead));
+        }
+        if reasons.is_empty() {
+            reasons.push(Reason::Next { workers });
+        }
+        Ok(reasons)
+    }
+
+    /// How many live workers could run tasks of this lane: those of this node, and those that are
+    /// known to the store.
+    async fn workers_for(&self, lane: &Lane) -> store::Result<usize> {
+        let elsewhere = self.store().sessions().await?;
+        let desks = self.remotes().desks.read();
+        let here = desks.iter().filter(|desk| desk.session().serves(lane));
+        let known = |id| desks.iter().any(|desk| desk.session().id == id);
+        let others = elsewhere.iter().map(|it| &it.opened);
+        let others = others.filter(|it| it.serves(lane) && !known(it.id));
+        Ok(here.count() + others.count())
+    }
+}
