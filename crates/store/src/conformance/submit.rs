@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duly_core::limits::{LANES, STORE_BATCH};
-use duly_core::name::TypeName;
+use duly_core::name::{QueueName, TypeName};
 use duly_core::ports::store::{Error, Submit, Submitted};
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -42,6 +42,12 @@ pub async fn a_repeated_id_changes_nothing(harness: Harness) {
     assert_eq!(&*harness.get(id).await.payload, "{}");
     let session = harness.session(&["email"]).await;
     assert_eq!(harness.claim(session, 10).await.len(), 1);
+    let mut elsewhere = harness.task("email");
+    elsewhere.id = id;
+    elsewhere.lane.queue = QueueName::new("elsewhere").unwrap();
+    assert_eq!(harness.submit(&[elsewhere.clone()]).await, [Submitted::Stored]);
+    let (tenant, queue) = (&elsewhere.lane.tenant, &elsewhere.lane.queue);
+    assert_eq!(harness.store().queue(tenant, queue).await.unwrap(), None);
 }
 
 pub async fn a_batch_over_the_limit_is_refused_whole(harness: Harness) {

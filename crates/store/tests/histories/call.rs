@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finished, Lease};
-use duly_core::name::TenantName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Controlled, DeadGroup, Ending, Exchange, ExtendLeases, Extended, GroupDead,
-    ListDead, ListTasks, OpenSession, PurgeTasks, Reap, ReplayTasks, RetryTasks, Store, Submit,
-    Submitted,
+    Beat, CancelTasks, Controlled, DeadGroup, EditTask, Ending, Exchange, ExtendLeases, Extended,
+    GroupDead, ListDead, ListTasks, OpenSession, PauseQueue, Place, PurgeTasks, QueueState, Reap,
+    ReplayTasks, RetryTasks, Store, Submit, Submitted,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -28,11 +28,16 @@ pub(crate) enum Call {
     Replay(ReplayTasks),
     Retry(RetryTasks),
     Purge(PurgeTasks),
+    Edit(EditTask),
+    Pause(PauseQueue),
+    Resume(TenantName, QueueName),
     Get(TenantName, TaskId),
     Attempts(TenantName, TaskId),
     List(ListTasks),
     Dead(ListDead),
     Groups(GroupDead),
+    Queue(TenantName, QueueName),
+    Place(TenantName, TaskId),
 }
 
 /// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
@@ -56,6 +61,9 @@ pub(crate) enum Answer {
     /// does not show is up to the store.
     Pages(Vec<Vec<Task>>),
     Groups(Vec<DeadGroup>),
+    IsQueue(bool),
+    Queue(Option<QueueState>),
+    Place(Option<Place>),
 }
 
 /// The beats that a session was seen at, oldest first. They are tokens: another store has others.
@@ -89,6 +97,11 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Replay(order) => Answer::Controlled(store.replay(order).await.unwrap()),
         Call::Retry(order) => Answer::Controlled(store.retry(order).await.unwrap()),
         Call::Purge(order) => Answer::Controlled(store.purge(order).await.unwrap()),
+        Call::Edit(order) => Answer::Controlled(vec![store.edit(order).await.unwrap()]),
+        Call::Pause(order) => Answer::IsQueue(store.pause_queue(order).await.unwrap()),
+        Call::Resume(tenant, queue) => {
+            Answer::IsQueue(store.resume_queue(&tenant, &queue).await.unwrap())
+        }
         read => look(store, read).await,
     }
 }
@@ -126,6 +139,8 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
             groups.sort_by_key(|it| (it.queue.clone(), it.task_type.clone(), it.group.to_bits()));
             Answer::Groups(groups)
         }
+        Call::Queue(tenant, queue) => Answer::Queue(store.queue(&tenant, &queue).await.unwrap()),
+        Call::Place(tenant, id) => Answer::Place(store.place(&tenant, id).await.unwrap()),
         write => panic!("{write:?} is no query"),
     }
 }

@@ -2,7 +2,8 @@
 //! every step, everything stored is the same. A difference is a bug in one of them; it is fixed
 //! together with a case of the conformance suite, so that every other store inherits it.
 //!
-//! `PROPTEST_RNG_SEED` repeats a run, and `PROPTEST_CASES` makes a longer one.
+//! The histories are the same in every run, so that the same code gets the same verdict.
+//! `PROPTEST_RNG_SEED` takes others, and `PROPTEST_CASES` more of them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -14,7 +15,6 @@ mod strategy;
 mod tally;
 mod world;
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
@@ -31,6 +31,7 @@ use crate::world::World;
 
 /// At the least.
 const HISTORIES: u32 = 2000;
+const SEED: u64 = 2026;
 const STEPS: RangeInclusive<usize> = 40..=60;
 /// One for each core of a small machine.
 const THREADS: u32 = 2;
@@ -80,7 +81,7 @@ fn sqlite_does_what_the_model_does() {
     let start = Instant::now();
     let seed = match Config::default().rng_seed {
         RngSeed::Fixed(seed) => seed,
-        RngSeed::Random => RandomState::new().hash_one(0),
+        RngSeed::Random => SEED,
     };
     let config = |thread: u32| Config {
         cases: Config::default().cases.max(HISTORIES).div_ceil(THREADS),

@@ -10,8 +10,9 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, DeadPlace, Exchange, Extend, ExtendLeases, GroupDead, Home, ListDead,
-    ListTasks, OpenSession, PurgeTasks, Reap, Replay, ReplayTasks, RetryTasks, Submit,
+    Beat, CancelTasks, DeadPlace, EditTask, Exchange, Extend, ExtendLeases, GroupDead, Home,
+    ListDead, ListTasks, OpenSession, PauseQueue, PurgeTasks, Reap, Replay, ReplayTasks,
+    RetryTasks, Submit, TaskChange,
 };
 use duly_core::state::Status;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
@@ -20,8 +21,8 @@ use duly_core::time::Timestamp;
 use crate::call::Call;
 use crate::known::{Known, pick, tenant};
 use crate::step::{
-    ClaimStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
-    Which, Who,
+    ClaimStep, EditStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step,
+    TaskStep, What, Which, Who,
 };
 
 /// Ids beyond these are not minted: tasks are to meet.
@@ -78,6 +79,14 @@ impl Known {
                 let failed = |it: &Task| it.status == Status::Failed;
                 let (tenant, tasks) = self.orders(&tasks, foreign, failed);
                 Call::Purge(PurgeTasks { tenant, tasks })
+            }
+            Step::Edit(step) => self.edit(step),
+            Step::Pause { queue: other, tenant: foreign, pause: true } => {
+                let note = format!("at {}", self.now);
+                Call::Pause(PauseQueue { tenant: tenant(foreign), queue: queue(other), note })
+            }
+            Step::Pause { queue: other, tenant: foreign, pause: false } => {
+                Call::Resume(tenant(foreign), queue(other))
             }
             Step::Read(read) => self.read(read),
             Step::Again { back } => pick(&self.calls, back)?.clone(),
@@ -183,8 +192,30 @@ impl Known {
         Call::Replay(ReplayTasks { tenant, tasks, payload: large.map(payload) })
     }
 
+    fn edit(&self, step: EditStep) -> Call {
+        let waits = |task: &Task| task.status == Status::Pending;
+        let (tenant, tasks) = self.orders(&[step.what], step.foreign, waits);
+        let at = |seconds: i8| self.now.millis() + i64::from(seconds) * 1000;
+        let change = TaskChange {
+            payload: step.large.map(payload),
+            priority: step.priority.and_then(Priority::new),
+            run_at: step.run_at.map(|by| Timestamp::from_millis(at(by))),
+            retries: step.retries,
+            timeout: None,
+            labels: None,
+        };
+        Call::Edit(EditTask { tenant, task: tasks[0], change })
+    }
+
     fn read(&self, read: ReadStep) -> Call {
         match read {
+            ReadStep::Queue { queue: other, tenant: foreign } => {
+                Call::Queue(tenant(foreign), queue(other))
+            }
+            ReadStep::Place { what, tenant: other } => {
+                let waits = |task: &Task| task.status == Status::Pending;
+                Call::Place(tenant(other), self.what_fits(what, waits))
+            }
             ReadStep::Get { what, tenant: other } => Call::Get(tenant(other), self.what(what)),
             ReadStep::Attempts { what, tenant: other } => {
                 Call::Attempts(tenant(other), self.what(what))

@@ -105,6 +105,17 @@ pub(crate) struct ReplayStep {
     pub(crate) run_at: Option<i8>,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EditStep {
+    pub(crate) what: What,
+    pub(crate) foreign: bool,
+    pub(crate) priority: Option<u8>,
+    /// Beyond now, in seconds.
+    pub(crate) run_at: Option<i8>,
+    pub(crate) retries: Option<u32>,
+    pub(crate) large: Option<bool>,
+}
+
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
@@ -141,6 +152,8 @@ pub(crate) enum ReadStep {
     List { which: FilterStep, before: Option<What>, limit: u32 },
     Dead { which: FilterStep, limit: u32, skip: bool },
     Groups { which: FilterStep },
+    Queue { queue: bool, tenant: bool },
+    Place { what: What, tenant: bool },
 }
 
 #[derive(Clone, Debug)]
@@ -188,6 +201,13 @@ pub(crate) enum Step {
     Purge {
         tasks: Vec<What>,
         foreign: bool,
+    },
+    Edit(EditStep),
+    Pause {
+        queue: bool,
+        tenant: bool,
+        /// Or resume.
+        pause: bool,
     },
     Read(ReadStep),
     /// One of the last calls once more, word for word.

@@ -10,8 +10,8 @@ use proptest::sample::select;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::step::{
-    ClaimStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step, TaskStep, What,
-    Which, Who, Why,
+    ClaimStep, EditStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step,
+    TaskStep, What, Which, Who, Why,
 };
 
 /// Steps mean something in every state, so nothing needs to be known to draw the next one.
@@ -51,6 +51,9 @@ fn step() -> BoxedStrategy<Step> {
         6 => replay(),
         3 => orders().prop_map(|(tasks, foreign)| Step::Retry { tasks, foreign }),
         3 => orders().prop_map(|(tasks, foreign)| Step::Purge { tasks, foreign }),
+        3 => edit().prop_map(Step::Edit),
+        4 => (weighted_bool(), weighted_bool(), weighted_bool())
+            .prop_map(|(queue, tenant, pause)| Step::Pause { queue, tenant, pause }),
         9 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
@@ -190,6 +193,15 @@ fn replay() -> impl Strategy<Value = Step> {
         .prop_map(|(tasks, payload, foreign)| Step::Replay { tasks, payload, foreign })
 }
 
+fn edit() -> impl Strategy<Value = EditStep> {
+    let order = (weighted(0.3, select(vec![0, 5, 9])), weighted(0.3, select(vec![-5, 0, 5])));
+    let rest = (weighted(0.3, 0..3_u32), weighted(0.3, any::<bool>()));
+    (what(), weighted_bool(), order, rest).prop_map(|(what, foreign, order, rest)| {
+        let ((priority, run_at), (retries, large)) = (order, rest);
+        EditStep { what, foreign, priority, run_at, retries, large }
+    })
+}
+
 fn filter() -> impl Strategy<Value = FilterStep> {
     let lane = (weighted_bool(), weighted(0.2, any::<bool>()), weighted(0.2, 0..3_u8));
     let time = (weighted(0.2, 0..70_u8), weighted(0.2, 0..70_u8));
@@ -228,5 +240,8 @@ fn read() -> impl Strategy<Value = ReadStep> {
             skip
         }),
         filter().prop_map(|which| ReadStep::Groups { which }),
+        (weighted_bool(), weighted_bool())
+            .prop_map(|(queue, tenant)| ReadStep::Queue { queue, tenant }),
+        (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Place { what, tenant }),
     ]
 }

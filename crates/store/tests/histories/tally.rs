@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 23] = [
+const INTERESTING: [(&str, u64); 27] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -41,6 +41,10 @@ const INTERESTING: [(&str, u64); 23] = [
     ("replay Conflict", 50),
     ("retry Done", 20),
     ("purge Done of a failed task", 20),
+    ("edit Done", 50),
+    ("edit Conflict", 20),
+    ("pause or resume true", 100),
+    ("place in a queue", 50),
     ("loss leads to the dead letters", 15),
     ("suspect granted alone", 20),
     ("timeout", 100),
@@ -124,6 +128,8 @@ impl Tally {
             }
             (_, Answer::Controlled(answers)) => self.note_orders(call, answers, before, after),
             (_, Answer::Pages(pages)) => self.note_pages(call, pages),
+            (_, Answer::IsQueue(known)) => self.count(format!("pause or resume {known}")),
+            (_, Answer::Place(Some(_))) => self.count("place in a queue"),
             (_, Answer::IsOpen(open)) => self.count(format!("beat {open}")),
             (Call::End { why, .. }, Answer::PutBack(held)) if !held.is_empty() => {
                 self.count(format!("end {why:?} with leases"));
@@ -216,6 +222,7 @@ impl Tally {
             Call::Replay(order) => ("replay", order.tasks.iter().map(|it| it.task).collect()),
             Call::Retry(order) => ("retry", order.tasks.clone()),
             Call::Purge(order) => ("purge", order.tasks.clone()),
+            Call::Edit(order) => ("edit", vec![order.task]),
             _ => return,
         };
         for (id, answer) in ids.iter().zip(answers) {

@@ -44,6 +44,10 @@ fn one(
     {
         return Ok(answer);
     }
+    if !scope.index.has_lane(&task.lane) && is_stored(scope, task)? {
+        // Nothing is stored, so no lane is opened for it either.
+        return repeated(scope, task, hand_off.offer.as_ref());
+    }
     let Some(lane) = scope.index.lane(scope.connection, &task.lane)? else {
         return Ok(Submitted::LaneLimit);
     };
