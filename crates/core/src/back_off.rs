@@ -64,6 +64,34 @@ impl Default for BackOff {
     }
 }
 
+/// What a task says of its back-off; the installation's settings say the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// How the bound grows with each failure.
+    pub strategy: Option<Strategy>,
+    /// The bound after the first failure.
+    pub base: Option<Duration>,
+    /// What an exponential bound is multiplied by with each further failure.
+    pub factor: Option<f64>,
+    /// What the bound never exceeds.
+    pub cap: Option<Duration>,
+    /// How the wait is drawn from the bound.
+    pub jitter: Option<Jitter>,
+}
+
+impl Asked {
+    /// The whole policy, with `default` for all that was not said.
+    pub fn or(self, default: BackOff) -> BackOff {
+        BackOff {
+            strategy: self.strategy.unwrap_or(default.strategy),
+            base: self.base.unwrap_or(default.base),
+            factor: self.factor.unwrap_or(default.factor),
+            cap: self.cap.unwrap_or(default.cap),
+            jitter: self.jitter.unwrap_or(default.jitter),
+        }
+    }
+}
+
 impl BackOff {
     /// The wait of a task that was taken back: drawn for it alone, although many share a number.
     pub fn wait_for(&self, task: TaskId, attempt: u32, entropy: u64) -> Duration {

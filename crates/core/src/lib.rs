@@ -16,6 +16,7 @@ pub mod lease;
 pub mod limits;
 pub mod name;
 pub mod ports;
+pub mod settings;
 pub mod state;
 pub mod submit;
 pub mod task;

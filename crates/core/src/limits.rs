@@ -48,6 +48,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Lost leases after which a task is failed, unless configured: it probably kills its worker.
 pub const LOSSES: u32 = 10;
+/// The most lost leases that may be allowed.
+pub const LOSS_LIMIT: u32 = 1_000;
 /// Lost leases from which on a task is a suspect: it gets a worker of its own.
 pub const SUSPECT_LOSSES: u32 = 2;
 /// Failed and lost attempts kept for one task; older ones are forgotten.
@@ -104,3 +106,11 @@ pub const WAIT: Duration = Duration::from_secs(60);
 pub const CONCURRENCY: usize = 10_000;
 /// Leases a worker holds beyond those it runs, at the most.
 pub const PREFETCH: usize = 1_000;
+/// How long tasks that succeeded or were cancelled are kept, unless the settings say otherwise.
+pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The longest time for which ended tasks may be kept, if not for ever.
+pub const RETENTION: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+/// Versions of the settings that are kept; older ones are forgotten.
+pub const SETTINGS_VERSIONS: u32 = 100;
+/// Characters of the comment on a change.
+pub const COMMENT_CHARS: usize = 500;

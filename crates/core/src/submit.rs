@@ -2,12 +2,13 @@
 //! REST and for embedded callers alike.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::back_off::{self, BackOff, Jitter, Strategy};
+use crate::back_off::{self, Asked, BackOff, Jitter, Strategy};
 use crate::json;
 use crate::limits::{
     BACK_OFF, BACK_OFF_FACTOR, DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, JITTER,
@@ -112,10 +113,10 @@ pub struct Spec {
     pub start: Start,
     /// The start is spread over this time, at random.
     pub jitter: Duration,
-    /// How many failed attempts may be followed by another.
-    pub retries: u32,
-    /// How long they wait for each other.
-    pub back_off: BackOff,
+    /// How many failed attempts may be followed by another, if it says.
+    pub retries: Option<u32>,
+    /// How long they wait for each other, as far as it says.
+    pub back_off: Asked,
     /// How long its handler may run.
     pub timeout: Option<Duration>,
     /// Searchable marks.
@@ -149,10 +150,10 @@ impl Draft {
         let mut errors = Vec::new();
         let task_type = self.check_type(&mut errors);
         let queue = self.check_queue(&mut errors);
-        let priority = whole("priority", self.priority, PRIORITY.into(), &mut errors);
-        let retries = whole("retries", self.retries, RETRIES, &mut errors);
+        let priority = whole("priority", self.priority, 0..=PRIORITY.into(), &mut errors);
+        let retries = whole("retries", self.retries, 0..=RETRIES, &mut errors);
         let start = self.check_start(&mut errors);
-        let jitter = seconds("jitterSeconds", self.jitter_seconds, JITTER, &mut errors);
+        let jitter = seconds("jitterSeconds", self.jitter_seconds, within(JITTER), &mut errors);
         let back_off = self.back_off.clone().unwrap_or_default().check(&mut errors);
         let timeout = self.check_timeout(&mut errors);
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
@@ -171,7 +172,7 @@ impl Draft {
             start,
             jitter: jitter.unwrap_or_default(),
             back_off,
-            retries: retries.unwrap_or(DEFAULT_RETRIES),
+            retries,
             timeout,
             labels: self.labels,
             payload: self.payload.map_or_else(|| Arc::from("null"), Arc::from),
@@ -192,8 +193,8 @@ impl Draft {
         for (name, _) in fixed.into_iter().filter(|(_, given)| *given) {
             errors.push(FieldError::of(name, "UNSUPPORTED_FIELD", "cannot be changed"));
         }
-        let priority = whole("priority", self.priority, PRIORITY.into(), &mut errors);
-        let retries = whole("retries", self.retries, RETRIES, &mut errors);
+        let priority = whole("priority", self.priority, 0..=PRIORITY.into(), &mut errors);
+        let retries = whole("retries", self.retries, 0..=RETRIES, &mut errors);
         let moved = self.run_at.is_some() || self.delay_seconds.is_some();
         let start = self.check_start(&mut errors);
         let timeout = self.check_timeout(&mut errors);
@@ -214,7 +215,7 @@ impl Draft {
     }
 
     fn check_timeout(&self, errors: &mut Vec<FieldError>) -> Option<Duration> {
-        let timeout = seconds("timeoutSeconds", self.timeout_seconds, TIMEOUT, errors);
+        let timeout = seconds("timeoutSeconds", self.timeout_seconds, within(TIMEOUT), errors);
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             errors.push(FieldError::of("timeoutSeconds", "OUT_OF_RANGE", "must be above 0"));
         }
@@ -239,7 +240,7 @@ impl Draft {
     }
 
     fn check_start(&self, errors: &mut Vec<FieldError>) -> Start {
-        let delay = seconds("delaySeconds", self.delay_seconds, RUN_AHEAD, errors);
+        let delay = seconds("delaySeconds", self.delay_seconds, within(RUN_AHEAD), errors);
         let Some(text) = &self.run_at else { return Start::After(delay.unwrap_or_default()) };
         if self.delay_seconds.is_some() {
             let detail = "give delaySeconds or runAt, not both";
@@ -287,13 +288,13 @@ impl Draft {
 }
 
 impl BackOffDraft {
-    fn check(&self, errors: &mut Vec<FieldError>) -> BackOff {
-        let default = BackOff::default();
+    /// Checks every field; the errors are those of a body that holds it as `backoff`.
+    pub(crate) fn check(&self, errors: &mut Vec<FieldError>) -> Asked {
         let mut own = Vec::new();
-        let base = seconds("baseSeconds", self.base_seconds, BACK_OFF, &mut own);
-        let cap = seconds("capSeconds", self.cap_seconds, BACK_OFF, &mut own);
-        let factor = self.factor.unwrap_or(default.factor);
-        if !(1.0..=f64::from(BACK_OFF_FACTOR)).contains(&factor) {
+        let base = seconds("baseSeconds", self.base_seconds, within(BACK_OFF), &mut own);
+        let cap = seconds("capSeconds", self.cap_seconds, within(BACK_OFF), &mut own);
+        let growing = 1.0..=f64::from(BACK_OFF_FACTOR);
+        if self.factor.is_some_and(|factor| !growing.contains(&factor)) {
             let detail = format!("must be a number from 1 to {BACK_OFF_FACTOR}");
             own.push(FieldError::of("factor", "OUT_OF_RANGE", detail));
         }
@@ -311,13 +312,7 @@ impl BackOffDraft {
             ..error
         };
         errors.extend(own.into_iter().map(nested));
-        BackOff {
-            strategy: strategy.unwrap_or(default.strategy),
-            base: base.unwrap_or(default.base),
-            factor,
-            cap: cap.unwrap_or(default.cap),
-            jitter: jitter.unwrap_or(default.jitter),
-        }
+        Asked { strategy, base, factor: self.factor, cap, jitter }
     }
 }
 
@@ -368,7 +363,9 @@ impl Spec {
         self.start.resolve(now).plus(back_off::draw(self.jitter, entropy))
     }
 
-    /// Hash of what was asked for, to tell a repeated submit from a reused key.
+    /// Hash of what was asked for, to tell a repeated submit from a reused key. What was not said
+    /// counts as the first version of the settings says, whatever they say now: a submit that is
+    /// repeated after they changed is still the same.
     pub fn body_hash(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         json::hash_bytes(self.task_type.as_str().as_bytes(), &mut hasher);
@@ -379,8 +376,9 @@ impl Spec {
             Start::At(instant) => json::hash_bytes(&instant.millis().to_be_bytes(), &mut hasher),
         }
         hasher.update(self.jitter.as_millis().to_be_bytes());
-        hasher.update(self.retries.to_be_bytes());
-        let back_off = serde_json::to_vec(&self.back_off).expect("a policy is JSON");
+        hasher.update(self.retries.unwrap_or(DEFAULT_RETRIES).to_be_bytes());
+        let back_off =
+            serde_json::to_vec(&self.back_off.or(BackOff::default())).expect("a policy is JSON");
         json::hash_bytes(&back_off, &mut hasher);
         hasher.update(self.timeout.map_or(0, |timeout| timeout.as_millis()).to_be_bytes());
         hasher.update((self.labels.len() as u64).to_be_bytes());
@@ -393,10 +391,17 @@ impl Spec {
     }
 }
 
-fn whole(name: &str, value: Option<f64>, max: u32, errors: &mut Vec<FieldError>) -> Option<u32> {
+/// A whole number within a range.
+pub(crate) fn whole(
+    name: &str,
+    value: Option<f64>,
+    range: RangeInclusive<u32>,
+    errors: &mut Vec<FieldError>,
+) -> Option<u32> {
     let value = value?;
-    if value.fract() != 0.0 || !(0.0..=f64::from(max)).contains(&value) {
-        let detail = format!("must be a whole number from 0 to {max}");
+    let (least, most) = range.into_inner();
+    if value.fract() != 0.0 || !(f64::from(least)..=f64::from(most)).contains(&value) {
+        let detail = format!("must be a whole number from {least} to {most}");
         errors.push(FieldError::of(name, "OUT_OF_RANGE", detail));
         return None;
     }
@@ -404,15 +409,22 @@ fn whole(name: &str, value: Option<f64>, max: u32, errors: &mut Vec<FieldError>)
     Some(value as u32)
 }
 
-fn seconds(
+const fn within(most: Duration) -> RangeInclusive<Duration> {
+    Duration::ZERO..=most
+}
+
+/// A number of seconds within a range, to the millisecond.
+pub(crate) fn seconds(
     name: &str,
     value: Option<f64>,
-    max: Duration,
+    range: RangeInclusive<Duration>,
     errors: &mut Vec<FieldError>,
 ) -> Option<Duration> {
     let value = value?;
-    if !(0.0..=max.as_secs_f64()).contains(&value) {
-        let detail = format!("must be a number of seconds from 0 to {}", max.as_secs());
+    let (least, most) = range.into_inner();
+    if !(least.as_secs_f64()..=most.as_secs_f64()).contains(&value) {
+        let (least, most) = (least.as_secs(), most.as_secs());
+        let detail = format!("must be a number of seconds from {least} to {most}");
         errors.push(FieldError::of(name, "OUT_OF_RANGE", detail));
         return None;
     }

@@ -4,6 +4,7 @@ pub mod control;
 pub mod dead_letters;
 pub mod explain;
 pub mod queues;
+pub mod settings;
 pub mod submit;
 pub mod wait;
 pub mod worker;

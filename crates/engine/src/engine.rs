@@ -24,7 +24,9 @@ use crate::observer::Observer;
 use crate::outcomes::Outcomes;
 use crate::rates::Rates;
 use crate::remotes::Remotes;
+use crate::retention::{self, Sweeper};
 use crate::served::Served;
+use crate::settings::Current;
 use crate::source::LocalSource;
 use crate::submitter::{Submission, Submitter};
 
@@ -60,6 +62,7 @@ struct Inner {
     outcomes: Arc<Outcomes>,
     served: Arc<Served>,
     deadlines: Arc<Deadlines>,
+    settings: Arc<Current>,
     closing: CancellationToken,
     /// Ends the loops, once nothing new can reach them.
     stop: CancellationToken,
@@ -95,6 +98,7 @@ impl Engine {
         });
         let inner = Inner {
             config,
+            settings: Arc::new(Current::new(Arc::clone(&store))),
             store,
             random,
             ordinal: AtomicU32::new(ordinal),
@@ -196,6 +200,10 @@ impl Engine {
         &self.inner.deadlines
     }
 
+    pub(crate) fn current_settings(&self) -> &Current {
+        &self.inner.settings
+    }
+
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.inner.store
     }
@@ -251,6 +259,12 @@ impl Inner {
             steady_since: None,
         };
         self.loops.spawn(observer.run(self.stop.clone()));
+        let sweeper = Sweeper {
+            config: retention::Config::default(),
+            store: Arc::clone(&self.store),
+            settings: Arc::clone(&self.settings),
+        };
+        self.loops.spawn(sweeper.run(self.stop.clone()));
     }
 }
 

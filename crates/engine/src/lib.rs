@@ -11,7 +11,9 @@ mod outcomes;
 pub mod random;
 mod rates;
 mod remotes;
+mod retention;
 mod served;
+mod settings;
 mod source;
 mod submitter;
 

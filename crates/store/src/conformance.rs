@@ -21,7 +21,9 @@ pub mod query;
 pub mod queues;
 pub mod reap;
 pub mod restart;
+pub mod retention;
 pub mod session;
+pub mod settings;
 pub mod silent;
 pub mod submit;
 pub mod suspects;
@@ -177,6 +179,31 @@ macro_rules! conformance {
                 the_key_of_a_purged_task_may_be_used_again,
                 that_of_another_tenant_is_out_of_reach,
                 a_purged_task_leaves_no_lease_behind,
+            );
+            $crate::conformance_area!($backend, settings:
+                before_the_first_change_the_defaults_hold,
+                a_change_reads_back_as_it_was,
+                a_change_based_on_another_version_is_refused,
+                a_repeated_change_is_made_once,
+                one_of_many_changes_at_once_wins,
+                the_history_is_paged_newest_first,
+                only_the_last_versions_are_kept,
+                they_outlive_a_restart,
+                a_loss_limit_holds_at_once,
+                a_loss_limit_outlives_a_restart,
+            );
+            $crate::conformance_area!($backend, retention:
+                each_outcome_has_its_own_time,
+                the_time_counts_from_the_end,
+                what_has_not_ended_stays,
+                everything_about_a_task_goes,
+                the_key_of_a_deleted_task_may_be_used_again,
+                tasks_of_all_tenants_are_deleted,
+                a_replayed_task_stays,
+                a_sweep_and_a_replay_have_one_winner,
+                one_call_deletes_a_bounded_number,
+                one_call_looks_at_a_bounded_number,
+                what_was_due_later_is_not_looked_at,
             );
             $crate::conformance_area!($backend, restart:
                 nothing_acknowledged_is_lost,

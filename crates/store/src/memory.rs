@@ -7,7 +7,9 @@ mod leases;
 mod list;
 mod model;
 mod queues;
+mod retention;
 mod sessions;
+mod settings;
 
 use std::sync::Arc;
 

@@ -15,7 +15,9 @@ mod page;
 mod planted;
 mod queues;
 mod reader;
+mod retention;
 mod row;
+mod settings;
 mod verb;
 mod writer;
 

@@ -27,7 +27,7 @@ fn the_documented_body_is_read() {
     assert_eq!(spec.task_type.as_str(), "email");
     assert_eq!(&*spec.payload, "{}");
     assert_eq!(spec.start, Start::After(std::time::Duration::from_secs(60)));
-    assert_eq!(spec.retries, 3);
+    assert_eq!(spec.retries, Some(3));
 }
 
 #[test]
@@ -147,7 +147,8 @@ fn a_back_off_is_read_field_by_field() {
     let spec = read(body.as_bytes(), None).unwrap();
     let (base, cap) = (Duration::from_millis(2500), Duration::from_secs(60));
     let (strategy, jitter) = (Strategy::Linear, Jitter::None);
-    assert_eq!(spec.back_off, BackOff { strategy, base, cap, jitter, ..BackOff::default() });
+    let policy = BackOff { factor: 9.0, ..BackOff::default() };
+    assert_eq!(spec.back_off.or(policy), BackOff { strategy, base, cap, jitter, ..policy });
     assert_eq!(spec.jitter, Duration::from_secs(5));
     for (back_off, pointer, code) in [
         ("[]", "/backoff", "WRONG_TYPE"),

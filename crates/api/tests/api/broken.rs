@@ -8,10 +8,11 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
-    ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, QueueList,
-    QueueState, Queues, Reap, Reaped, ReplayTasks, Result, RetryTasks, Sessions, Submit, Submitted,
-    TaskList, Tasks,
+    Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
+    ListQueues, ListSettings, ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
+    PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, Reap, Reaped, ReplayTasks, Result,
+    RetryTasks, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
+    VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -129,6 +130,28 @@ impl Control for Broken {
     }
 
     async fn edit(&self, _: EditTask) -> Result<Controlled> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl SettingsLog for Broken {
+    async fn settings(&self) -> Result<VersionedSettings> {
+        Err(self.0())
+    }
+
+    async fn put_settings(&self, _: PutSettings) -> Result<Put> {
+        Err(self.0())
+    }
+
+    async fn settings_history(&self, _: ListSettings) -> Result<Vec<VersionedSettings>> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl Expiry for Broken {
+    async fn sweep(&self, _: Sweep) -> Result<Swept> {
         Err(self.0())
     }
 }

@@ -10,7 +10,9 @@
 
 mod dead_letters;
 mod queues;
+mod retention;
 mod sessions;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +34,9 @@ pub use self::dead_letters::{
 pub use self::queues::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
 };
+pub use self::retention::{Expiry, Sweep, Swept};
 pub use self::sessions::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions};
+pub use self::settings::{ListSettings, Put, PutSettings, SettingsLog, VersionedSettings};
 
 /// What the caller can do about a store that did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -378,11 +382,31 @@ pub trait Pulse {
 
 /// A truth store.
 pub trait Store:
-    Tasks + Sessions + Leases + Control + DeadLetters + Queues + Pulse + Send + Sync
+    Tasks
+    + Sessions
+    + Leases
+    + Control
+    + DeadLetters
+    + Queues
+    + SettingsLog
+    + Expiry
+    + Pulse
+    + Send
+    + Sync
 {
 }
 
 impl<T> Store for T where
-    T: Tasks + Sessions + Leases + Control + DeadLetters + Queues + Pulse + Send + Sync
+    T: Tasks
+        + Sessions
+        + Leases
+        + Control
+        + DeadLetters
+        + Queues
+        + SettingsLog
+        + Expiry
+        + Pulse
+        + Send
+        + Sync
 {
 }

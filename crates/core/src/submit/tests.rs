@@ -16,7 +16,7 @@ fn what_is_not_said_has_a_default() {
     let spec = echo().check().unwrap();
     assert_eq!(spec.queue, QueueName::default_queue());
     assert_eq!(spec.priority.level(), 5);
-    assert_eq!(spec.retries, 3);
+    assert_eq!((spec.retries, spec.back_off), (None, Asked::default()));
     assert_eq!(spec.start, Start::After(Duration::ZERO));
     assert_eq!(&*spec.payload, "null");
 }
@@ -88,7 +88,7 @@ fn a_back_off_is_checked_field_by_field() {
     assert_eq!(found, expected.map(|(pointer, code)| (pointer.to_owned(), code)));
     let linear = BackOffDraft { strategy: Some("linear".to_owned()), ..<_>::default() };
     let spec = Draft { back_off: Some(linear), ..echo() }.check().unwrap();
-    assert_eq!(spec.back_off, BackOff { strategy: Strategy::Linear, ..BackOff::default() });
+    assert_eq!(spec.back_off, Asked { strategy: Some(Strategy::Linear), ..Asked::default() });
 }
 
 #[test]

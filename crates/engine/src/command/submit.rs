@@ -6,6 +6,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{self, Submitted};
+use duly_core::settings::Settings;
 use duly_core::state::Status;
 use duly_core::submit::Spec;
 use duly_core::task::{Idempotency, NewTask, Task};
@@ -76,6 +77,7 @@ impl Engine {
         specs: Vec<Spec>,
     ) -> Result<Vec<Answer>, Error> {
         let now = self.store().now().await.map_err(Arc::new)?;
+        let defaults = self.settings_in_effect().await.map_err(Arc::new)?.settings;
         let mut answers: Vec<Option<Answer>> = specs.iter().map(|_| None).collect();
         let mut tasks = Vec::with_capacity(specs.len());
         let mut places = Vec::with_capacity(specs.len());
@@ -86,7 +88,7 @@ impl Engine {
                 answers[place] = Some(Err(Refused::TooFarAhead));
             } else {
                 places.push(place);
-                tasks.push(self.new_task(tenant, spec, now, random));
+                tasks.push(self.new_task(tenant, spec, &defaults, now, random));
             }
         }
         let mut places = places.into_iter();
@@ -128,6 +130,7 @@ impl Engine {
         &self,
         tenant: &TenantName,
         spec: Spec,
+        defaults: &Settings,
         now: Timestamp,
         [random, entropy]: [u64; 2],
     ) -> NewTask {
@@ -139,8 +142,8 @@ impl Engine {
             priority: spec.priority,
             run_at,
             created_at: now,
-            retries: spec.retries,
-            back_off: spec.back_off,
+            retries: spec.retries.unwrap_or(defaults.retries),
+            back_off: spec.back_off.or(defaults.back_off),
             timeout: spec.timeout,
             labels: spec.labels,
             payload: spec.payload,

@@ -2,6 +2,7 @@
 
 mod passes;
 mod remote;
+mod settings;
 mod world;
 
 use std::time::Duration;

@@ -14,9 +14,10 @@ use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
-    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
-    Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
+    ListSettings, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Put, PutSettings, Reap,
+    Reaped, ReplayTasks, Result, RetryTasks, Rules, Sessions, SettingsLog, Submit, Submitted,
+    Sweep, Swept, TaskList, Tasks, VersionedSettings,
 };
 use duly_core::ports::work_source::WorkSource;
 use duly_core::submit::Draft;
@@ -306,6 +307,28 @@ impl DeadLetters for Watched {
 
     async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
         self.store.purge(order).await
+    }
+}
+
+#[async_trait]
+impl SettingsLog for Watched {
+    async fn settings(&self) -> Result<VersionedSettings> {
+        self.store.settings().await
+    }
+
+    async fn put_settings(&self, put: PutSettings) -> Result<Put> {
+        self.store.put_settings(put).await
+    }
+
+    async fn settings_history(&self, page: ListSettings) -> Result<Vec<VersionedSettings>> {
+        self.store.settings_history(page).await
+    }
+}
+
+#[async_trait]
+impl Expiry for Watched {
+    async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
+        self.store.sweep(sweep).await
     }
 }
 

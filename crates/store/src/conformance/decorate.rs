@@ -9,10 +9,11 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
-    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
-    ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, QueueList,
-    QueueState, Queues, Reap, Reaped, ReplayTasks, Result, RetryTasks, Sessions, Store, Submit,
-    Submitted, TaskList, Tasks,
+    Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
+    ListSettings, ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put,
+    PutSettings, QueueList, QueueState, Queues, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Sessions, SettingsLog, Store, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
+    VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -152,6 +153,28 @@ impl<L: Layer> Queues for Decorated<L> {
 
     async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
         self.layer.call(|| self.inner.place(tenant, id)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> SettingsLog for Decorated<L> {
+    async fn settings(&self) -> Result<VersionedSettings> {
+        self.layer.call(|| self.inner.settings()).await
+    }
+
+    async fn put_settings(&self, put: PutSettings) -> Result<Put> {
+        self.layer.call(|| self.inner.put_settings(put.clone())).await
+    }
+
+    async fn settings_history(&self, page: ListSettings) -> Result<Vec<VersionedSettings>> {
+        self.layer.call(|| self.inner.settings_history(page)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Expiry for Decorated<L> {
+    async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
+        self.layer.call(|| self.inner.sweep(sweep)).await
     }
 }
 

@@ -67,11 +67,7 @@ impl Model {
             answers.push(match status {
                 None => Controlled::Done,
                 Some(Status::Failed) => {
-                    self.tasks.remove(id);
-                    self.attempts.remove(id);
-                    for grant in self.grants.values_mut() {
-                        grant.leases.retain(|(task, _)| task != id);
-                    }
+                    self.forget(*id);
                     Controlled::Done
                 }
                 Some(status) => Controlled::Conflict { status },

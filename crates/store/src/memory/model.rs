@@ -7,7 +7,9 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES};
 use duly_core::name::{Lane, QueueName, TenantName};
-use duly_core::ports::store::{Claim, OpenSession, Pause, Rules, Submit, Submitted};
+use duly_core::ports::store::{
+    Claim, OpenSession, Pause, Rules, Submit, Submitted, VersionedSettings,
+};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Attempt, Failure, NewTask, Task};
 use duly_core::time::Timestamp;
@@ -28,6 +30,8 @@ pub(super) struct Model {
     /// Leases whose deadline was moved.
     pub(super) extended: HashSet<(TaskId, u32)>,
     names: HashMap<SessionId, String>,
+    /// Versions of the settings, oldest first.
+    pub(super) settings: Vec<VersionedSettings>,
 }
 
 /// A batch of leases.
@@ -72,6 +76,7 @@ impl Model {
             deadlines: HashMap::new(),
             extended: HashSet::new(),
             names: HashMap::new(),
+            settings: Vec::new(),
         }
     }
 

@@ -117,7 +117,7 @@ impl Model {
     }
 
     fn lose(&mut self, id: TaskId, now: Timestamp) {
-        let limit = self.rules.loss_limit;
+        let limit = self.loss_limit();
         let losses = self.tasks[&id].losses + 1;
         self.record(id, Failure::worker_lost(losses), None, now);
         let task = self.tasks.get_mut(&id).expect("it runs");

@@ -1,5 +1,5 @@
-//! What the writer keeps in memory: lanes, the head of every due range, sessions and live
-//! leases. All of it except the sessions' selectors is derived from the file and is read again
+//! What the writer keeps in memory: lanes, the head of every due range, sessions, live leases and
+//! the settings. All of it except the sessions' selectors is derived from the file and is read again
 //! whenever a transaction is rolled back, so a wrong belief cannot outlive a fault.
 
 pub(super) mod grants;
@@ -9,6 +9,7 @@ pub(super) mod sessions;
 
 use duly_core::id::SessionId;
 use duly_core::name::{Lane, QueueName, TenantName};
+use duly_core::settings::Settings;
 use duly_core::time::Timestamp;
 use foldhash::HashSet;
 use rusqlite::Connection;
@@ -18,6 +19,7 @@ use self::heads::Heads;
 use self::lanes::{LaneId, Lanes};
 use self::sessions::Sessions;
 use super::error::Result;
+use super::settings;
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -25,6 +27,8 @@ pub(super) struct Index {
     pub(super) heads: Heads,
     pub(super) sessions: Sessions,
     pub(super) grants: Grants,
+    /// The newest.
+    pub(super) settings: Settings,
 }
 
 impl Index {
@@ -42,6 +46,15 @@ impl Index {
         self.sessions.load(connection, now)?;
         self.sessions.recall_claims(&self.grants, &suspects);
         self.sessions.match_lanes(&self.lanes);
+        self.settings = match settings::newest(connection) {
+            Ok(newest) => newest.settings,
+            // They can be set again; until then tasks go on.
+            Err(fault) if fault.is_bad_row() => {
+                tracing::error!(%fault, "the settings cannot be read; the defaults hold");
+                Settings::default()
+            }
+            Err(fault) => return Err(fault),
+        };
         Ok(())
     }
 

@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0002_sessions_and_dead_letters.sql"),
     include_str!("../../migrations/sqlite/0003_dead_letters_by_id.sql"),
     include_str!("../../migrations/sqlite/0004_queues.sql"),
+    include_str!("../../migrations/sqlite/0005_settings.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

@@ -30,6 +30,7 @@ pub(super) struct Writer {
     /// Whether the index must be read again before it is used.
     pub(super) stale: bool,
     pub(super) clock: Arc<dyn Clock>,
+    /// What the store was opened with; the settings may say otherwise.
     pub(super) rules: Rules,
     pub(super) hints: Arc<Hints>,
     pub(super) health: Health,
@@ -119,11 +120,12 @@ impl Writer {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut hint = None;
         for job in group {
+            let loss_limit = self.index.settings.loss_limit.unwrap_or(self.rules.loss_limit);
             let mut scope = Scope {
                 connection: &self.connection,
                 index: &mut self.index,
                 now: self.clock.now(),
-                rules: self.rules,
+                rules: Rules { loss_limit },
                 hint: &mut hint,
                 #[cfg(feature = "planted-bugs")]
                 bug: self.planted.get().copied(),

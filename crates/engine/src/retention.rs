@@ -1,0 +1,107 @@
+//! The loop that deletes tasks which ended longer ago than the settings say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::ports::store::{self, Store, Sweep};
+use duly_core::settings::Retention;
+use duly_core::time::Timestamp;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::settings::Current;
+
+/// How long the loop waits for a store that does not answer.
+const BACK_OFF: Duration = Duration::from_secs(60);
+
+/// How often to look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    /// From the end of one pass to the next, unless the settings change.
+    pub(crate) every: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { every: Duration::from_secs(60 * 60) }
+    }
+}
+
+/// What one pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) deleted: u64,
+    pub(crate) pages: u32,
+}
+
+pub(crate) struct Sweeper {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) settings: Arc<Current>,
+}
+
+impl Sweeper {
+    /// Sweeps until shut down; what was ordered is carried out, and the rest is for next time.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.keep_sweeping() => {}
+        }
+    }
+
+    async fn keep_sweeping(&self) {
+        loop {
+            let known = self.settings.get().await.map_or(0, |settings| settings.version);
+            let pause = match self.run_once().await {
+                Ok(Report { deleted: 0, .. }) => self.config.every,
+                Ok(report) => {
+                    tracing::info!(?report, "old tasks were deleted");
+                    self.config.every
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the store is away; old tasks stay meanwhile");
+                    BACK_OFF
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = self.settings.after(known) => {}
+            }
+        }
+    }
+
+    /// One pass over everything that may be old enough, page by page. It rests for as long as
+    /// each page took, so that others have the store at least half of the time.
+    async fn run_once(&self) -> store::Result<Report> {
+        let mut report = Report::default();
+        let mut after = None;
+        loop {
+            // Read for every page: a longer retention holds at once.
+            let retention = self.settings.get().await?.settings.retention;
+            let sweep = Sweep { after, ..expired(retention, self.store.now().await?) };
+            if sweep.latest().is_none() {
+                return Ok(report);
+            }
+            let started = Instant::now();
+            let swept = self.store.sweep(sweep).await?;
+            report.deleted += u64::from(swept.deleted);
+            report.pages += 1;
+            after = swept.next;
+            if after.is_none() {
+                return Ok(report);
+            }
+            tokio::time::sleep(started.elapsed()).await;
+        }
+    }
+}
+
+/// What is to be deleted now.
+fn expired(retention: Retention, now: Timestamp) -> Sweep {
+    let before = |period: Option<Duration>| period.map(|period| now.minus(period));
+    Sweep {
+        success_before: before(retention.success),
+        failed_before: before(retention.failed),
+        cancelled_before: before(retention.cancelled),
+        after: None,
+    }
+}

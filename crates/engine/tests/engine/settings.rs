@@ -1,0 +1,120 @@
+//! Settings that hold as soon as they are changed.
+
+use std::time::Duration;
+
+use duly_core::back_off::{BackOff, Strategy};
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::VersionedSettings;
+use duly_core::settings::{Retention, Settings, SettingsChange};
+use duly_core::submit::{BackOffDraft, Draft};
+use duly_engine::command::settings::Error;
+
+use crate::world::{World, draft, finish, pass, success};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn change(world: &World, settings: Settings) -> VersionedSettings {
+    let change = SettingsChange { settings, comment: None };
+    world.engine.put_settings(None, change).await.unwrap()
+}
+
+/// Runs a task to its success.
+async fn done(world: &World) -> TaskId {
+    let id = world.submit(draft("echo")).await.task.id;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    world.source.finish(vec![finish(&lease, success())]).await.unwrap();
+    id
+}
+
+async fn is_there(world: &World, id: TaskId) -> bool {
+    world.engine.get(&TenantName::default_tenant(), id).await.unwrap().is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_does_not_say_gets_the_defaults_of_now() {
+    let world = World::new().await;
+    let before = world.submit(draft("echo")).await.task;
+    assert_eq!((before.retries, before.back_off), (3, BackOff::default()));
+    let base = Duration::from_secs(20);
+    let back_off = BackOff { strategy: Strategy::Fixed, base, ..BackOff::default() };
+    change(&world, Settings { retries: 7, back_off, ..Settings::default() }).await;
+    let after = world.submit(draft("echo")).await.task;
+    assert_eq!((after.retries, after.back_off), (7, back_off));
+    assert_eq!(world.get(after.id).await.back_off, back_off, "it is stored so");
+    assert_eq!(world.get(before.id).await.retries, 3, "tasks from before keep theirs");
+
+    let linear = BackOffDraft { strategy: Some("linear".to_owned()), ..BackOffDraft::default() };
+    let says = Draft { retries: Some(1.0), back_off: Some(linear), ..draft("echo") };
+    let own = world.submit(says).await.task;
+    let expected = BackOff { strategy: Strategy::Linear, ..back_off };
+    assert_eq!((own.retries, own.back_off), (1, expected), "what it leaves out is the default");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_submit_is_the_same_after_the_defaults_changed() {
+    let world = World::new().await;
+    let keyed = || Draft { idempotency_key: Some("k".to_owned()), ..draft("echo") };
+    let first = world.submit(keyed()).await;
+    change(&world, Settings { retries: 9, ..Settings::default() }).await;
+    let again = world.submit(keyed()).await;
+    assert_eq!((again.replayed, again.task.id), (true, first.task.id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_must_be_based_on_the_newest_version() {
+    let world = World::new().await;
+    let numbered = |retries| SettingsChange {
+        settings: Settings { retries, ..Settings::default() },
+        comment: None,
+    };
+    assert_eq!(world.engine.put_settings(Some(0), numbered(1)).await.unwrap().version, 1);
+    assert_eq!(world.engine.put_settings(Some(1), numbered(2)).await.unwrap().version, 2);
+    let stale = world.engine.put_settings(Some(1), numbered(5)).await;
+    assert!(matches!(stale, Err(Error::VersionMismatch { current: 2 })), "{stale:?}");
+    assert_eq!(world.engine.put_settings(None, numbered(3)).await.unwrap().version, 3);
+    let back = world.engine.roll_back_settings(Some(3), 1, None).await.unwrap();
+    assert_eq!((back.version, back.settings.retries), (4, 1));
+    let unknown = world.engine.roll_back_settings(Some(4), 9, None).await;
+    assert!(matches!(unknown, Err(Error::VersionNotFound { version: 9 })), "{unknown:?}");
+    let first = world.engine.roll_back_settings(None, 0, None).await.unwrap();
+    assert_eq!((first.version, first.settings), (5, Settings::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_change_hears_of_it() {
+    let world = World::new().await;
+    let seen = world.engine.settings_in_effect().await.unwrap();
+    assert_eq!(seen.version, 0);
+    let settings = Settings { worker_concurrency: Some(9), ..Settings::default() };
+    let (heard, _) = tokio::join!(world.engine.settings_after(0), change(&world, settings));
+    assert_eq!((heard.version, heard.settings), (1, settings));
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_tasks_go_within_an_hour() {
+    let world = World::new().await;
+    let id = done(&world).await;
+    let waits = world.submit(draft("nobody")).await.task.id;
+    pass(7 * DAY - HOUR).await;
+    assert!(is_there(&world, id).await, "it is not yet old enough");
+    pass(2 * HOUR + Duration::from_secs(1)).await;
+    assert!(!is_there(&world, id).await);
+    assert!(is_there(&world, waits).await, "only what has ended goes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_retention_holds_at_once() {
+    let world = World::new().await;
+    let id = done(&world).await;
+    pass(HOUR / 2).await;
+    let forever = Retention { success: None, failed: None, cancelled: None };
+    change(&world, Settings { retention: forever, ..Settings::default() }).await;
+    pass(30 * DAY).await;
+    assert!(is_there(&world, id).await, "it is kept for ever");
+    let short = Retention { success: Some(Duration::from_secs(1)), ..forever };
+    change(&world, Settings { retention: short, ..Settings::default() }).await;
+    pass(Duration::from_millis(1)).await;
+    assert!(!is_there(&world, id).await);
+}

@@ -1,0 +1,237 @@
+//! Tasks that ended long ago are deleted.
+
+use std::time::Duration;
+
+use duly_core::filter::Filter;
+use duly_core::id::TaskId;
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{
+    CancelTasks, Controlled, GroupDead, ListDead, ListTasks, Replay, ReplayTasks, Submitted, Sweep,
+};
+use duly_core::state::Status;
+use duly_core::task::NewTask;
+use duly_core::time::Timestamp;
+
+use super::Harness;
+use super::harness::{fail, retry, success};
+use super::idempotency::keyed;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn own() -> TenantName {
+    TenantName::default_tenant()
+}
+
+/// A sweep of everything that ended before this time.
+fn all_before(time: Timestamp) -> Sweep {
+    let before = Some(time);
+    Sweep { success_before: before, failed_before: before, cancelled_before: before, after: None }
+}
+
+/// Sweeps from the first id to the last; how many calls that took.
+async fn sweep(harness: &Harness, sweep: Sweep) -> usize {
+    let (mut after, mut calls) = (sweep.after, 0);
+    loop {
+        let swept = harness.store().sweep(Sweep { after, ..sweep }).await.unwrap();
+        assert!(swept.deleted as usize <= STORE_BATCH);
+        calls += 1;
+        after = swept.next;
+        if after.is_none() {
+            return calls;
+        }
+    }
+}
+
+async fn is_there(harness: &Harness, id: TaskId) -> bool {
+    harness.store().get(&own(), id).await.unwrap().is_some()
+}
+
+/// Runs one task to this outcome.
+async fn ended(harness: &Harness, task: NewTask, outcome: Outcome) -> TaskId {
+    let session = harness.session(&[task.lane.task_type.as_str()]).await;
+    let id = harness.submit_one(task).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, outcome).await;
+    harness.leave(session).await;
+    id
+}
+
+async fn cancelled(harness: &Harness, task: NewTask) -> TaskId {
+    let id = harness.submit_one(task).await;
+    let order = CancelTasks { tenant: own(), tasks: vec![id], reason: String::new() };
+    assert_eq!(harness.store().cancel(order).await.unwrap(), [Controlled::Done]);
+    id
+}
+
+async fn replay(harness: &Harness, task: TaskId) -> Controlled {
+    let tasks = vec![Replay { task, run: 1, run_at: None }];
+    let order = ReplayTasks { tenant: own(), tasks, payload: None };
+    harness.store().replay(order).await.unwrap()[0]
+}
+
+pub async fn each_outcome_has_its_own_time(harness: Harness) {
+    let succeeded = ended(&harness, harness.task("email"), success()).await;
+    let failed = ended(&harness, harness.task("email"), fail()).await;
+    let called_off = cancelled(&harness, harness.task("email")).await;
+    let ids = [succeeded, failed, called_off];
+    harness.advance(HOUR);
+    let now = Some(harness.now());
+    let none = Sweep::default();
+    for (only, left) in [
+        (none, [true, true, true]),
+        (Sweep { success_before: now, ..none }, [false, true, true]),
+        (Sweep { cancelled_before: now, ..none }, [false, true, false]),
+        (Sweep { failed_before: now, ..none }, [false, false, false]),
+    ] {
+        sweep(&harness, only).await;
+        for (id, left) in ids.into_iter().zip(left) {
+            assert_eq!(is_there(&harness, id).await, left, "{only:?}");
+        }
+    }
+}
+
+pub async fn the_time_counts_from_the_end(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let id = harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(session).await;
+    harness.advance(HOUR);
+    harness.finish_one(session, &lease, success()).await;
+    let end = harness.now();
+    harness.advance(HOUR);
+    sweep(&harness, all_before(end)).await;
+    assert!(is_there(&harness, id).await, "it ended at that time, not before");
+    sweep(&harness, all_before(end.plus(Duration::from_millis(1)))).await;
+    assert!(!is_there(&harness, id).await);
+}
+
+pub async fn what_has_not_ended_stays(harness: Harness) {
+    let session = harness.session(&["running", "flaky"]).await;
+    let waits = harness.submit_one(harness.task("waiting")).await;
+    let runs = harness.submit_one(harness.task("running")).await;
+    harness.claim_one(session).await;
+    let retries = harness.submit_one(harness.task("flaky")).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, retry()).await;
+    harness.advance(HOUR);
+    sweep(&harness, all_before(harness.now())).await;
+    for (id, status) in
+        [(waits, Status::Pending), (runs, Status::Running), (retries, Status::Pending)]
+    {
+        assert_eq!(harness.get(id).await.status, status);
+    }
+    assert_eq!(harness.store().attempts(&own(), retries).await.unwrap().unwrap().len(), 1);
+}
+
+pub async fn everything_about_a_task_goes(harness: Harness) {
+    let mut large = harness.task("email");
+    large.payload = format!("\"{}\"", "x".repeat(5000)).into();
+    let id = ended(&harness, large.clone(), fail()).await;
+    harness.advance(HOUR);
+    sweep(&harness, all_before(harness.now())).await;
+    assert!(!is_there(&harness, id).await);
+    assert!(harness.store().attempts(&own(), id).await.unwrap().is_none());
+    let filter = Filter::default;
+    let page = ListDead { tenant: own(), filter: filter(), before: None, limit: 10 };
+    assert!(harness.store().dead_letters(page).await.unwrap().tasks.is_empty());
+    let groups = GroupDead { tenant: own(), filter: filter(), limit: 10 };
+    assert!(harness.store().dead_groups(groups).await.unwrap().is_empty());
+    let page = ListTasks { tenant: own(), filter: filter(), before: None, limit: 10 };
+    assert!(harness.store().list(page).await.unwrap().tasks.is_empty());
+    assert_eq!(harness.submit(&[large]).await, [Submitted::Stored], "the id is free again");
+    assert!(harness.store().attempts(&own(), id).await.unwrap().unwrap().is_empty());
+}
+
+pub async fn the_key_of_a_deleted_task_may_be_used_again(harness: Harness) {
+    ended(&harness, keyed(harness.task("email"), "k", 1), success()).await;
+    harness.advance(HOUR);
+    sweep(&harness, all_before(harness.now())).await;
+    let next = keyed(harness.task("email"), "k", 2);
+    assert_eq!(harness.submit(std::slice::from_ref(&next)).await, [Submitted::Stored]);
+    let again = keyed(harness.task("email"), "k", 2);
+    assert_eq!(harness.submit(&[again]).await, [Submitted::Replayed { id: next.id }]);
+}
+
+pub async fn tasks_of_all_tenants_are_deleted(harness: Harness) {
+    let mut foreign = harness.task("email");
+    let tenant = TenantName::new("other").unwrap();
+    foreign.lane.tenant = tenant.clone();
+    let id = ended(&harness, foreign, success()).await;
+    harness.advance(HOUR);
+    sweep(&harness, all_before(harness.now())).await;
+    assert_eq!(harness.store().get(&tenant, id).await.unwrap(), None);
+}
+
+pub async fn a_replayed_task_stays(harness: Harness) {
+    let id = ended(&harness, harness.task("email"), fail()).await;
+    harness.advance(HOUR);
+    assert_eq!(replay(&harness, id).await, Controlled::Done);
+    sweep(&harness, all_before(harness.now())).await;
+    assert_eq!(harness.get(id).await.status, Status::Pending);
+    let session = harness.session(&["email"]).await;
+    assert_eq!(harness.claim_one(session).await.task, id);
+}
+
+pub async fn a_sweep_and_a_replay_have_one_winner(harness: Harness) {
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(ended(&harness, harness.task("email"), fail()).await);
+    }
+    harness.advance(HOUR);
+    let replays = futures_util::future::join_all(ids.iter().map(|id| replay(&harness, *id)));
+    let (replays, _) = tokio::join!(replays, sweep(&harness, all_before(harness.now())));
+    for (id, replayed) in ids.into_iter().zip(replays) {
+        let found = harness.store().get(&own(), id).await.unwrap();
+        match replayed {
+            // A replay whose answer was lost finds the task gone only if it never came to pass.
+            Controlled::Done => assert_eq!(found.unwrap().status, Status::Pending),
+            Controlled::Unknown => assert_eq!(found, None),
+            Controlled::Conflict { status } => panic!("it had ended, and is {status}"),
+        }
+    }
+}
+
+pub async fn one_call_deletes_a_bounded_number(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let tasks: Vec<_> = (0..STORE_BATCH).map(|_| harness.task("email")).collect();
+        ids.extend([tasks[0].id, tasks[STORE_BATCH - 1].id]);
+        harness.submit(&tasks).await;
+        let leases = harness.claim(session, STORE_BATCH).await;
+        let done = |lease: &Lease| Finish::new(lease.task, lease.epoch, success());
+        harness.finish(session, leases.iter().map(done).collect()).await;
+    }
+    harness.advance(HOUR);
+    assert!(sweep(&harness, all_before(harness.now())).await > 1);
+    for id in ids {
+        assert!(!is_there(&harness, id).await);
+    }
+}
+
+pub async fn one_call_looks_at_a_bounded_number(harness: Harness) {
+    for _ in 0..SCAN_ROWS as usize / STORE_BATCH {
+        let tasks: Vec<_> = (0..STORE_BATCH).map(|_| harness.task("waiting")).collect();
+        harness.submit(&tasks).await;
+    }
+    let last = ended(&harness, harness.task("email"), success()).await;
+    harness.advance(HOUR);
+    let first = harness.store().sweep(all_before(harness.now())).await.unwrap();
+    assert_eq!((first.deleted, first.next.is_some_and(|next| next < last)), (0, true));
+    assert!(is_there(&harness, last).await, "it is beyond what one call looks at");
+    sweep(&harness, all_before(harness.now())).await;
+    assert!(!is_there(&harness, last).await);
+}
+
+pub async fn what_was_due_later_is_not_looked_at(harness: Harness) {
+    let mut later = harness.task_in("email", HOUR);
+    later.id = TaskId::mint(later.run_at, 1, 7);
+    let id = cancelled(&harness, later).await;
+    harness.advance(HOUR);
+    sweep(&harness, all_before(harness.now())).await;
+    assert!(is_there(&harness, id).await);
+    harness.advance(Duration::from_millis(1));
+    sweep(&harness, all_before(harness.now())).await;
+    assert!(!is_there(&harness, id).await);
+}

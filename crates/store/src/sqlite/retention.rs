@@ -1,0 +1,91 @@
+//! Finding tasks that ended long ago: in the order of ids, beside the writer, which then only
+//! deletes. There is no index by end, since every outcome would pay for it.
+
+use async_trait::async_trait;
+use duly_core::id::TaskId;
+use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
+use duly_core::ports::store::{self, Expiry, Sweep, Swept};
+use duly_core::state::Status;
+use duly_core::time::Timestamp;
+use rusqlite::{Connection, params};
+
+use super::SqliteStore;
+use super::error::Result;
+use super::row;
+use super::verb::expire::Expire;
+
+#[async_trait]
+impl Expiry for SqliteStore {
+    async fn sweep(&self, sweep: Sweep) -> store::Result<Swept> {
+        let Found { tasks, next } =
+            self.readers.query(move |connection| find(connection, &sweep)).await?;
+        if tasks.is_empty() {
+            return Ok(Swept { deleted: 0, next });
+        }
+        let deleted = self.ask(Expire { sweep, tasks }).await?;
+        Ok(Swept { deleted, next })
+    }
+}
+
+struct Found {
+    tasks: Vec<(TaskId, Status)>,
+    next: Option<TaskId>,
+}
+
+const ENDED: &str = "/* sweep.find */ SELECT id, status, finished_at FROM task
+    WHERE id > ? AND id < ? ORDER BY id";
+
+fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
+    let mut found = Found { tasks: Vec::new(), next: None };
+    let Some(latest) = sweep.latest() else { return Ok(found) };
+    let after = sweep.after.map_or([0; 16], |after| *after.as_bytes());
+    let mut statement = connection.prepare_cached(ENDED)?;
+    let mut rows = statement.query(params![after, first_of(latest).as_bytes()])?;
+    let (mut looked, mut last) = (0, None);
+    while let Some(row) = rows.next()? {
+        if looked == SCAN_ROWS || found.tasks.len() == STORE_BATCH {
+            found.next = last;
+            break;
+        }
+        let id: [u8; 16] = row.get(0)?;
+        looked += 1;
+        last = Some(TaskId::from_bytes(id));
+        // A damaged row is nobody's to delete: it stays for a person to look at.
+        let Ok(status) = row::decode_status(row.get(1)?, &id) else { continue };
+        let ended = row.get::<_, Option<i64>>(2)?.map(Timestamp::clamped);
+        if ended.zip(sweep.before(status)).is_some_and(|(ended, before)| ended < before) {
+            found.tasks.push((TaskId::from_bytes(id), status));
+        }
+    }
+    Ok(found)
+}
+
+/// Below every id that was first due at this time.
+fn first_of(at: Timestamp) -> TaskId {
+    let mut bytes = [0; 16];
+    bytes[..6].copy_from_slice(&at.millis().to_be_bytes()[2..]);
+    TaskId::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::migrate;
+
+    #[test]
+    fn a_sweep_reads_one_bounded_range_in_its_order() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate::up(&mut connection).unwrap();
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {ENDED}")).unwrap();
+        let plan = statement.raw_query().mapped(|row| row.get::<_, String>("detail"));
+        let plan: Vec<_> = plan.map(|detail| detail.unwrap()).collect();
+        assert_eq!(plan, ["SEARCH task USING PRIMARY KEY (id>? AND id<?)"]);
+    }
+
+    #[test]
+    fn ids_of_one_time_are_told_from_those_before() {
+        let at = Timestamp::from_millis(1_900_000_000_123);
+        let before = TaskId::mint(Timestamp::from_millis(at.millis() - 1), u32::MAX, u64::MAX);
+        assert!(before < first_of(at) && first_of(at) < TaskId::mint(at, 0, 0));
+    }
+}
