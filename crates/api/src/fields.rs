@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use duly_client::wire::lease;
+use duly_core::limits::COUNT;
 use duly_core::submit::FieldError;
 use serde_json::value::RawValue;
 
@@ -22,7 +23,7 @@ pub(crate) use walk::ArrayVisitor;
 /// How many errors of one body are listed; the rest is counted.
 pub(crate) const ERRORS: usize = 20;
 /// The largest whole number that every JSON parser reads as it is written: 2^53 - 1.
-pub(crate) const EXACT: u64 = 9_007_199_254_740_991;
+pub(crate) const EXACT: u64 = COUNT;
 
 /// Where a value stands in a body. Written as a JSON pointer, and only if something is wrong.
 #[derive(Clone, Copy, Debug)]

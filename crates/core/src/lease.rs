@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::id::TaskId;
 use crate::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
+use crate::log::LogChunk;
 use crate::name::Lane;
 use crate::task::Failure;
 use crate::time::Timestamp;
@@ -65,8 +66,8 @@ pub struct Finish {
     pub epoch: u32,
     /// How it went.
     pub outcome: Outcome,
-    /// The end of what it logged, kept if it failed.
-    pub log: Option<Arc<str>>,
+    /// What it has logged and not reported yet; kept however it went.
+    pub log: Option<LogChunk>,
 }
 
 impl Finish {

@@ -54,8 +54,22 @@ pub const LOSS_LIMIT: u32 = 1_000;
 pub const SUSPECT_LOSSES: u32 = 2;
 /// Failed and lost attempts kept for one task; older ones are forgotten.
 pub const ATTEMPTS: usize = 100;
-/// Bytes of an attempt's log kept when it fails: its end.
-pub const LOG_BYTES: usize = 8 * 1024;
+/// Bytes of an attempt's log kept at the least: its end. What is older is dropped piece by piece.
+pub const LOG_BYTES: usize = 64 * 1024;
+/// Bytes of an attempt's log shown in the list of attempts: its end.
+pub const LOG_EXCERPT_BYTES: usize = 8 * 1024;
+/// Bytes of logs in one answer when the caller does not say.
+pub const DEFAULT_LOG_PAGE_BYTES: usize = 256 * 1024;
+/// Bytes of logs in one answer at the most.
+pub const LOG_PAGE_BYTES: usize = 1024 * 1024;
+/// Characters of the message that goes with an attempt's progress.
+pub const MESSAGE_CHARS: usize = 500;
+/// Bytes of an attempt's note for its next attempt, as JSON text.
+pub const CHECKPOINT_BYTES: usize = 64 * 1024;
+/// The most steps or bytes that can be counted: more is not exact in every reader of JSON.
+pub const COUNT: u64 = 9_007_199_254_740_991;
+/// How often a worker sends reports, at the most.
+pub const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a worker may be silent before its session is taken for dead, unless configured.
 pub const SESSION_TTL: Duration = Duration::from_secs(10);
 /// Time a lease has beyond its task's timeout, for a worker that keeps the timeout itself.

@@ -11,6 +11,7 @@ use crate::id::{SessionId, TaskId};
 use crate::lease::Lease;
 use crate::limits::{AGEING_PER_LEVEL, ERROR_BYTES, PRIORITY, SUSPECT_LOSSES};
 use crate::name::Lane;
+use crate::progress::ReportedProgress;
 use crate::state::Status;
 use crate::time::Timestamp;
 
@@ -84,7 +85,7 @@ pub struct Attempt {
     pub worker: Option<String>,
     /// Why it failed.
     pub error: Failure,
-    /// The end of what it logged.
+    /// The end of what it logged; [`crate::limits::LOG_EXCERPT_BYTES`] at the most.
     pub log: Option<Arc<str>>,
 }
 
@@ -200,12 +201,16 @@ pub struct Task {
     pub result: Option<Arc<str>>,
     /// Of the last failed attempt.
     pub error: Option<Failure>,
+    /// How far its attempts have come in this run.
+    pub progress: Option<ReportedProgress>,
 }
 
 impl Task {
     /// How much of a page it takes, about.
     pub fn bytes(&self) -> usize {
-        self.payload.len() + self.result.as_ref().map_or(0, |result| result.len())
+        let checkpoint = self.progress.as_ref().and_then(|it| it.progress.checkpoint.as_ref());
+        let length = |text: Option<&Arc<str>>| text.map_or(0, |text| text.len());
+        self.payload.len() + length(self.result.as_ref()) + length(checkpoint)
     }
 
     /// Whether it may be what its workers died of.

@@ -20,6 +20,7 @@ pub mod lossy;
 pub mod query;
 pub mod queues;
 pub mod reap;
+pub mod reports;
 pub mod restart;
 pub mod retention;
 pub mod session;
@@ -163,6 +164,25 @@ macro_rules! conformance {
                 only_the_last_ones_are_kept,
                 a_refused_outcome_is_no_attempt,
                 those_of_another_tenant_are_absent,
+            );
+            $crate::conformance_area!($backend, reports:
+                progress_shows_on_its_task,
+                the_last_progress_counts_and_a_checkpoint_stays,
+                progress_goes_with_its_run,
+                a_log_reads_back_in_order,
+                pages_of_a_log_show_all_of_it_once,
+                what_is_there_is_not_added_again,
+                only_the_end_of_a_long_log_is_kept,
+                every_outcome_keeps_its_log,
+                a_refused_outcome_leaves_no_log,
+                a_log_ends_with_its_attempt,
+                the_log_of_a_lost_attempt_is_kept,
+                logs_go_with_their_attempts,
+                only_its_holder_may_report,
+                those_of_another_tenant_are_out_of_reach,
+                a_purge_takes_them_along,
+                they_outlive_a_restart,
+                a_batch_over_the_limit_is_refused,
             );
             $crate::conformance_area!($backend, dead_letters:
                 the_last_failure_leads_there,

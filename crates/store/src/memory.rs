@@ -7,6 +7,7 @@ mod leases;
 mod list;
 mod model;
 mod queues;
+mod reports;
 mod retention;
 mod sessions;
 mod settings;

@@ -15,6 +15,7 @@ mod page;
 mod planted;
 mod queues;
 mod reader;
+mod reports;
 mod retention;
 mod row;
 mod settings;

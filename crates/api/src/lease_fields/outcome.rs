@@ -6,7 +6,8 @@ use std::time::Duration;
 use duly_client::wire::OutcomeKind;
 use duly_core::json::{self, BadJson};
 use duly_core::lease::{Finish, Outcome};
-use duly_core::limits::{BACK_OFF, LOG_BYTES, RESULT_BYTES};
+use duly_core::limits::{BACK_OFF, COUNT, RESULT_BYTES};
+use duly_core::log::LogChunk;
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
 use serde_json::value::RawValue;
@@ -17,15 +18,16 @@ use crate::fields::{Fields, Place};
 /// Characters of an error's code.
 const CODE_CHARS: usize = 64;
 
-/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, log?}`
+/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, log?, logOffset?}`
 pub(super) fn read(
     fields: &mut Fields,
     value: &RawValue,
     at: Place<'_>,
     random: &dyn Random,
 ) -> Option<Finish> {
-    let names = ["taskId", "epoch", "outcome", "result", "error", "afterSeconds", "log"];
-    let [task, epoch, kind, result, error, after, log] = fields.object(value, at, names)?;
+    let names =
+        ["taskId", "epoch", "outcome", "result", "error", "afterSeconds", "log", "logOffset"];
+    let [task, epoch, kind, result, error, after, log, offset] = fields.object(value, at, names)?;
     let task = required_id(fields, task, at.field("taskId"));
     let epoch = required_epoch(fields, epoch, at.field("epoch"));
     let kind = read_kind(fields, kind, at.field("outcome"));
@@ -47,7 +49,9 @@ pub(super) fn read(
     let result = result.and_then(|result| read_result(fields, result, at.field("result")));
     let error = error.and_then(|error| read_error(fields, error, at.field("error")));
     let after = fields.seconds(after, at.field("afterSeconds"), BACK_OFF);
-    let log = fields.string(log, at.field("log")).map(end_of_log);
+    let offset = fields.whole(offset, at.field("logOffset"), 0..=COUNT).unwrap_or(0);
+    let log = fields.string(log, at.field("log"));
+    let log = log.map(|text| LogChunk { offset, text: plain(text).into() });
     let outcome = outcome(kind?, result, error, after, random)?;
     Some(Finish { task: task?, epoch: epoch?, outcome, log })
 }
@@ -123,13 +127,6 @@ fn is_code(text: &str) -> bool {
 }
 
 /// Text for people: what databases refuse is replaced, since no outcome may be lost for it.
-fn plain(text: String) -> String {
+pub(super) fn plain(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
-}
-
-/// As much of a log as is kept: its end.
-fn end_of_log(log: String) -> Arc<str> {
-    let log = plain(log);
-    let start = log.len().saturating_sub(LOG_BYTES);
-    log[log.ceil_char_boundary(start)..].into()
 }

@@ -9,10 +9,10 @@ use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
     Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
-    ListQueues, ListSettings, ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
-    PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, Reap, Reaped, ReplayTasks, Result,
-    RetryTasks, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
-    VersionedSettings,
+    ListQueues, ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, PauseQueue, Place,
+    Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
+    ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Submit,
+    Submitted, Sweep, Swept, TaskList, Tasks, VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -73,6 +73,17 @@ impl Leases for Broken {
     }
 
     async fn extend(&self, _: ExtendLeases) -> Result<Vec<Extended>> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
+impl Reports for Broken {
+    async fn report(&self, _: Report) -> Result<Vec<Reported>> {
+        Err(self.0())
+    }
+
+    async fn logs(&self, _: ReadLogs) -> Result<Option<LogPage>> {
         Err(self.0())
     }
 }

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use duly_api::Config;
 use duly_core::lease::{Finish, Outcome};
+use duly_core::log::LogChunk;
 use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::store::Rules;
 use duly_core::ports::work_source::WorkSource;
@@ -51,7 +52,8 @@ impl Hand {
     pub(crate) async fn end(&self, outcome: Outcome, log: Option<&str>) -> String {
         let lease = self.0.claim(1).await.unwrap().pop().unwrap();
         let finish = Finish::new(lease.task, lease.epoch, outcome);
-        let finish = Finish { log: log.map(Arc::from), ..finish };
+        let log = log.map(|text| LogChunk { offset: 0, text: text.into() });
+        let finish = Finish { log, ..finish };
         self.0.finish(vec![finish]).await.unwrap();
         lease.task.to_string()
     }

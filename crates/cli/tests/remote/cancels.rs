@@ -138,6 +138,7 @@ impl Runner {
                 error: None,
                 after_seconds: None,
                 log: None,
+                log_offset: 0,
             };
             let request = FinishRequest { session_id: self.session, outcomes: vec![outcome] };
             let answer = self.client.finish(&request).await?;

@@ -10,6 +10,7 @@
 
 mod dead_letters;
 mod queues;
+mod reports;
 mod retention;
 mod sessions;
 mod settings;
@@ -33,6 +34,9 @@ pub use self::dead_letters::{
 };
 pub use self::queues::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
+};
+pub use self::reports::{
+    LogPage, LogPart, LogPlace, ReadLogs, Report, ReportItem, Reported, Reports,
 };
 pub use self::retention::{Expiry, Sweep, Swept};
 pub use self::sessions::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions};
@@ -385,6 +389,7 @@ pub trait Store:
     Tasks
     + Sessions
     + Leases
+    + Reports
     + Control
     + DeadLetters
     + Queues
@@ -400,6 +405,7 @@ impl<T> Store for T where
     T: Tasks
         + Sessions
         + Leases
+        + Reports
         + Control
         + DeadLetters
         + Queues

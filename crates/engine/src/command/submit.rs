@@ -230,5 +230,6 @@ fn stored(task: NewTask, granted: Option<(u32, Timestamp)>) -> Task {
         payload: task.payload,
         result: None,
         error: None,
+        progress: None,
     }
 }

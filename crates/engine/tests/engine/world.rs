@@ -15,9 +15,10 @@ use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
     Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
-    ListSettings, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Put, PutSettings, Reap,
-    Reaped, ReplayTasks, Result, RetryTasks, Rules, Sessions, SettingsLog, Submit, Submitted,
-    Sweep, Swept, TaskList, Tasks, VersionedSettings,
+    ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, Pulse, PurgeTasks, Put,
+    PutSettings, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
+    RetryTasks, Rules, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
+    VersionedSettings,
 };
 use duly_core::ports::work_source::WorkSource;
 use duly_core::submit::Draft;
@@ -273,6 +274,17 @@ impl Leases for Watched {
 
     async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
         self.store.extend(order).await
+    }
+}
+
+#[async_trait]
+impl Reports for Watched {
+    async fn report(&self, report: Report) -> Result<Vec<Reported>> {
+        self.store.report(report).await
+    }
+
+    async fn logs(&self, read: ReadLogs) -> Result<Option<LogPage>> {
+        self.store.logs(read).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use duly_core::lease::Finish;
 use duly_core::limits::ATTEMPTS;
+use duly_core::log::LogChunk;
 use duly_core::name::TenantName;
 use duly_core::task::{Attempt, NewTask};
 
@@ -27,7 +28,8 @@ pub async fn failed_ones_are_kept_in_order(harness: Harness) {
         let outcome = if attempt < 3 { retry_after(Some(Duration::ZERO)) } else { fail() };
         let code = if attempt < 3 { "BROKEN" } else { "HOPELESS" };
         let log: Option<Arc<str>> = (attempt == 2).then(|| Arc::from("one\ntwo"));
-        let finish = Finish { log: log.clone(), ..Finish::new(id, lease.epoch, outcome) };
+        let chunk = log.clone().map(|text| LogChunk { offset: 0, text });
+        let finish = Finish { log: chunk, ..Finish::new(id, lease.epoch, outcome) };
         harness.finish(session, vec![finish]).await;
         expected.push((attempt, lease.granted_at, harness.now(), code, log));
     }

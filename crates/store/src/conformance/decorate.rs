@@ -10,10 +10,10 @@ use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
     Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
-    ListSettings, ListTasks, OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put,
-    PutSettings, QueueList, QueueState, Queues, Reap, Reaped, ReplayTasks, Result, RetryTasks,
-    Sessions, SettingsLog, Store, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
-    VersionedSettings,
+    ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
+    PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
+    ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Store,
+    Submit, Submitted, Sweep, Swept, TaskList, Tasks, VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -96,6 +96,17 @@ impl<L: Layer> Leases for Decorated<L> {
 
     async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
         self.layer.call(|| self.inner.extend(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Reports for Decorated<L> {
+    async fn report(&self, report: Report) -> Result<Vec<Reported>> {
+        self.layer.call(|| self.inner.report(report.clone())).await
+    }
+
+    async fn logs(&self, read: ReadLogs) -> Result<Option<LogPage>> {
+        self.layer.call(|| self.inner.logs(read.clone())).await
     }
 }
 

@@ -102,6 +102,7 @@ fn open_run(task: &mut Task, order: &Replay, payload: Option<&Arc<str>>, now: Ti
         session: None,
         result: None,
         error: None,
+        progress: None,
         payload: Arc::clone(payload.unwrap_or(&task.payload)),
         ..task.clone()
     };

@@ -53,8 +53,11 @@ impl Model {
         for (_, grant) in self.grants.iter_mut().filter(|((holder, _), _)| *holder == session) {
             grant.received |= grant.leases.contains(&(item.task, item.epoch));
         }
+        if let Some(chunk) = &item.log {
+            self.write_log(item.task, chunk, now);
+        }
         if let Outcome::Retry { error, .. } | Outcome::Fail { error } = &item.outcome {
-            self.record(item.task, error.clone(), item.log.clone(), now);
+            self.record(item.task, error.clone(), now);
         }
         let task = self.tasks.get_mut(&item.task).expect("looked up above");
         conclude(task, &item.outcome, now);
@@ -189,7 +192,7 @@ impl Model {
     }
 
     /// Whether a session may not even know of a task.
-    fn is_foreign(&self, session: SessionId, task: &Task) -> bool {
+    pub(super) fn is_foreign(&self, session: SessionId, task: &Task) -> bool {
         let tenant = self.sessions.get(&session).and_then(|it| it.opened.tenant.as_ref());
         tenant.is_some_and(|tenant| *tenant != task.lane.tenant)
     }

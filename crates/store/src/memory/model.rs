@@ -8,7 +8,7 @@ use duly_core::lease::Lease;
 use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES};
 use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
-    Claim, OpenSession, Pause, Rules, Submit, Submitted, VersionedSettings,
+    Claim, LogPart, OpenSession, Pause, Rules, Submit, Submitted, VersionedSettings,
 };
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Attempt, Failure, NewTask, Task};
@@ -21,6 +21,8 @@ pub(super) struct Model {
     pub(super) lanes: BTreeSet<Lane>,
     /// The queues from which nothing is granted.
     pub(super) paused: HashMap<(TenantName, QueueName), Pause>,
+    /// By task, epoch and offset.
+    pub(super) logs: BTreeMap<(TaskId, u32, u64), LogPart>,
     keys: HashMap<(TenantName, String), Key>,
     pub(super) sessions: HashMap<SessionId, Session>,
     /// What each claim was granted.
@@ -68,6 +70,7 @@ impl Model {
             rules,
             tasks: BTreeMap::new(),
             attempts: HashMap::new(),
+            logs: BTreeMap::new(),
             lanes: BTreeSet::new(),
             paused: HashMap::new(),
             keys: HashMap::new(),
@@ -182,17 +185,13 @@ impl Model {
 
     pub(super) fn attempts(&self, tenant: &TenantName, id: TaskId) -> Option<Vec<Attempt>> {
         self.get(tenant, id)?;
-        Some(self.attempts.get(&id).cloned().unwrap_or_default())
+        let kept = self.attempts.get(&id).into_iter().flatten();
+        let with_log = |it: &Attempt| Attempt { log: self.excerpt(id, it.epoch), ..it.clone() };
+        Some(kept.map(with_log).collect())
     }
 
     /// Keeps a try that failed or was lost.
-    pub(super) fn record(
-        &mut self,
-        id: TaskId,
-        error: Failure,
-        log: Option<Arc<str>>,
-        now: Timestamp,
-    ) {
+    pub(super) fn record(&mut self, id: TaskId, error: Failure, now: Timestamp) {
         let task = &self.tasks[&id];
         let attempt = Attempt {
             run: task.run,
@@ -202,12 +201,13 @@ impl Model {
             ended_at: now,
             worker: self.named(task).worker,
             error,
-            log,
+            log: None,
         };
         let kept = self.attempts.entry(id).or_default();
         kept.push(attempt);
         let surplus = kept.len().saturating_sub(ATTEMPTS);
-        kept.drain(..surplus);
+        let forgotten = kept.drain(..surplus).map(|attempt| attempt.epoch).max();
+        self.forget_logs(id, forgotten.unwrap_or(0));
     }
 
     /// Names a session; whether it has no name yet. Names outlive their sessions.
@@ -259,6 +259,7 @@ fn store(task: &NewTask) -> Task {
         payload: Arc::clone(&task.payload),
         result: None,
         error: None,
+        progress: None,
     }
 }
 

@@ -48,6 +48,7 @@ impl Model {
     pub(super) fn forget(&mut self, id: TaskId) {
         self.tasks.remove(&id);
         self.attempts.remove(&id);
+        self.forget_logs(id, u32::MAX);
         self.deadlines.remove(&id);
         self.extended.retain(|(task, _)| *task != id);
         for grant in self.grants.values_mut() {

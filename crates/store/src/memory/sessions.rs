@@ -119,7 +119,7 @@ impl Model {
     fn lose(&mut self, id: TaskId, now: Timestamp) {
         let limit = self.loss_limit();
         let losses = self.tasks[&id].losses + 1;
-        self.record(id, Failure::worker_lost(losses), None, now);
+        self.record(id, Failure::worker_lost(losses), now);
         let task = self.tasks.get_mut(&id).expect("it runs");
         task.losses = losses;
         task.session = None;
@@ -137,7 +137,7 @@ impl Model {
         let mut hint = None;
         for id in self.overdue(now) {
             reaped.taken_back.extend(self.taken_back(id));
-            self.record(id, Failure::overdue(), None, now);
+            self.record(id, Failure::overdue(), now);
             let task = self.tasks.get_mut(&id).expect("it runs");
             let wait = task.back_off.wait_for(id, task.charged + 1, reap.entropy);
             let error = Failure::overdue();

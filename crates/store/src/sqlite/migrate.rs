@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0003_dead_letters_by_id.sql"),
     include_str!("../../migrations/sqlite/0004_queues.sql"),
     include_str!("../../migrations/sqlite/0005_settings.sql"),
+    include_str!("../../migrations/sqlite/0004_reports.sql"),
 ];
 
 /// Why the schema could not be brought up to date.
@@ -81,6 +82,23 @@ mod tests {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
         });
         assert_eq!(row.unwrap(), (5, 7, ErrorGroup::of(&failure).to_bits()));
+    }
+
+    #[test]
+    fn logs_that_stood_with_their_attempts_are_kept() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        teach(&connection).unwrap();
+        MIGRATIONS[..3].iter().for_each(|script| connection.execute_batch(script).unwrap());
+        connection.pragma_update(None, "user_version", 3).unwrap();
+        let insert = "INSERT INTO attempt VALUES (x'01', 7, 2, 3, 10, 20, NULL, '{}', ?)";
+        connection.execute(insert, ["the end"]).unwrap();
+        up(&mut connection).unwrap();
+        let select = "SELECT epoch, offset, at, run, attempt, text FROM log";
+        let row = connection.query_row(select, [], |row| {
+            let numbers = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+            Ok((numbers, row.get::<_, String>(5)?))
+        });
+        assert_eq!(row.unwrap(), ([7, 0, 20, 2, 3], "the end".to_owned()));
     }
 
     #[test]

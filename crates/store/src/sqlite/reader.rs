@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::error::Result;
 use super::open::{self, Side};
-use super::{filter, row};
+use super::{filter, reports, row};
 
 /// Queries that run at once; more would only fight for the same cores.
 const CONNECTIONS: usize = 3;
@@ -97,22 +97,23 @@ pub(super) fn attempts(
         return Ok(None);
     }
     let mut statement = connection.prepare_cached(
-        "/* attempts */ SELECT run, attempt, epoch, started_at, attempt.ended_at, session.name, error, log
+        "/* attempts */ SELECT run, attempt, epoch, started_at, attempt.ended_at, session.name, error
          FROM attempt LEFT JOIN session ON session.id = attempt.session
          WHERE task = ? ORDER BY epoch",
     )?;
     let mut rows = statement.query([id.as_bytes()])?;
     let mut attempts = Vec::new();
     while let Some(row) = rows.next()? {
+        let epoch = row.get(2)?;
         attempts.push(Attempt {
             run: row.get(0)?,
             attempt: row.get(1)?,
-            epoch: row.get(2)?,
+            epoch,
             started_at: Timestamp::clamped(row.get(3)?),
             ended_at: Timestamp::clamped(row.get(4)?),
             worker: row.get(5)?,
             error: row::decode_failure(row.get_ref(6)?, "attempt", id.as_bytes())?,
-            log: row.get::<_, Option<String>>(7)?.map(Arc::from),
+            log: reports::excerpt(connection, id, epoch)?,
         });
     }
     Ok(Some(attempts))

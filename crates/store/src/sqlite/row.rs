@@ -8,6 +8,7 @@ use duly_core::back_off::BackOff;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::name::Lane;
+use duly_core::progress::{Progress, ReportedProgress};
 use duly_core::state::Status;
 use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
@@ -25,12 +26,14 @@ pub(super) const INLINE_PAYLOAD_BYTES: usize = 512;
 /// The columns [`task`] reads, in its order.
 pub(super) const TASK_COLUMNS: &str = "task.id, status, epoch, task.session, task.lane, rank, run_at, \
     created_at, granted_at, finished_at, run, charged, retries, losses, timeout_ms, error, labels, \
-    result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name, back_off";
+    result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name, back_off, \
+    progress.at, done, total, message, checkpoint";
 
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "task JOIN lane ON lane.id = task.lane \
     LEFT JOIN payload ON task.payload IS NULL AND payload.task = task.id \
-    LEFT JOIN session ON session.id = task.session";
+    LEFT JOIN session ON session.id = task.session \
+    LEFT JOIN progress ON progress.task = task.id";
 
 /// Reads a row of [`TASK_COLUMNS`].
 pub(super) fn task(row: &Row<'_>) -> Result<Task> {
@@ -71,7 +74,19 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         payload: payload.ok_or_else(|| damaged("payload"))?.into(),
         result: row.get::<_, Option<String>>(17)?.map(Arc::from),
         error,
+        progress: progress(row)?,
     })
+}
+
+fn progress(row: &Row<'_>) -> Result<Option<ReportedProgress>> {
+    let Some(at) = row.get::<_, Option<i64>>(24)? else { return Ok(None) };
+    let progress = Progress {
+        done: row.get(25)?,
+        total: row.get(26)?,
+        message: row.get(27)?,
+        checkpoint: row.get::<_, Option<String>>(28)?.map(Arc::from),
+    };
+    Ok(Some(ReportedProgress { progress, at: Timestamp::clamped(at) }))
 }
 
 /// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, run_at. A payload that

@@ -18,6 +18,7 @@ pub(super) mod put_settings;
 pub(super) mod reap;
 pub(super) mod reclaim;
 pub(super) mod replay;
+pub(super) mod report;
 pub(super) mod retry;
 pub(super) mod session;
 pub(super) mod submit;

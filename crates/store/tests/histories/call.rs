@@ -7,8 +7,9 @@ use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Controlled, DeadGroup, EditTask, Ending, Exchange, ExtendLeases, Extended,
-    GroupDead, ListDead, ListTasks, OpenSession, PauseQueue, Place, PurgeTasks, QueueState, Reap,
-    ReplayTasks, RetryTasks, Store, Submit, Submitted,
+    GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue, Place, PurgeTasks,
+    QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported, RetryTasks, Store, Submit,
+    Submitted,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -23,6 +24,7 @@ pub(crate) enum Call {
     End { session: SessionId, why: Why },
     Exchange(Exchange),
     Extend(ExtendLeases),
+    Report(Report),
     Reap(Reap),
     Cancel(CancelTasks),
     Replay(ReplayTasks),
@@ -33,6 +35,7 @@ pub(crate) enum Call {
     Resume(TenantName, QueueName),
     Get(TenantName, TaskId),
     Attempts(TenantName, TaskId),
+    Logs(ReadLogs),
     List(ListTasks),
     Dead(ListDead),
     Groups(GroupDead),
@@ -53,10 +56,12 @@ pub(crate) enum Answer {
         next_due: Option<Timestamp>,
     },
     Extended(Vec<Extended>),
+    Reported(Vec<Reported>),
     TakenBack(BTreeSet<(SessionId, TaskId, u32)>),
     Controlled(Vec<Controlled>),
     Task(Box<Option<Task>>),
     Attempts(Option<Vec<Attempt>>),
+    Logs(Option<LogPage>),
     /// The tasks of every page, from the one asked for on: where a page ends among tasks that it
     /// does not show is up to the store.
     Pages(Vec<Vec<Task>>),
@@ -88,6 +93,7 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
             Answer::Exchanged { finished, leases, next_due }
         }
         Call::Extend(order) => Answer::Extended(store.extend(order).await.unwrap()),
+        Call::Report(report) => Answer::Reported(store.report(report).await.unwrap()),
         Call::Reap(reap) => {
             let taken_back = store.reap(reap).await.unwrap().taken_back.into_iter();
             let named = taken_back.map(|(session, it)| (session, it.task, it.epoch));
@@ -110,6 +116,7 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
     match call {
         Call::Get(tenant, id) => Answer::Task(Box::new(store.get(&tenant, id).await.unwrap())),
         Call::Attempts(tenant, id) => Answer::Attempts(store.attempts(&tenant, id).await.unwrap()),
+        Call::Logs(read) => Answer::Logs(store.logs(read).await.unwrap()),
         Call::List(mut page) => {
             let mut pages = Vec::new();
             loop {

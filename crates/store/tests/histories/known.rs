@@ -54,7 +54,8 @@ impl Known {
         let (Step::Beat { who, .. }
         | Step::End { who, .. }
         | Step::Exchange { who, .. }
-        | Step::Extend { who, .. }) = step
+        | Step::Extend { who, .. }
+        | Step::Report { who, .. }) = step
         else {
             return false;
         };

@@ -8,12 +8,15 @@ use duly_core::error_group::ErrorGroup;
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Outcome};
+use duly_core::limits::LOG_BYTES;
+use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     Beat, CancelTasks, DeadPlace, EditTask, Exchange, Extend, ExtendLeases, GroupDead, Home,
-    ListDead, ListTasks, OpenSession, PauseQueue, PurgeTasks, Reap, Replay, ReplayTasks,
-    RetryTasks, Submit, TaskChange,
+    ListDead, ListTasks, LogPlace, OpenSession, PauseQueue, PurgeTasks, ReadLogs, Reap, Replay,
+    ReplayTasks, Report, ReportItem, RetryTasks, Submit, TaskChange,
 };
+use duly_core::progress::Progress;
 use duly_core::state::Status;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
 use duly_core::time::Timestamp;
@@ -21,8 +24,8 @@ use duly_core::time::Timestamp;
 use crate::call::Call;
 use crate::known::{Known, pick, tenant};
 use crate::step::{
-    ClaimStep, EditStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step,
-    TaskStep, What, Which, Who,
+    ClaimStep, EditStep, FilterStep, FinishStep, How, LogStep, OpenStep, ReadStep, ReplayStep,
+    ReportStep, Step, TaskStep, What, Which, Who,
 };
 
 /// Ids beyond these are not minted: tasks are to meet.
@@ -58,6 +61,7 @@ impl Known {
             Step::End { who, why } => Call::End { session: self.who(who), why },
             Step::Exchange { who, finishes, claim } => self.exchange(who, &finishes, claim),
             Step::Extend { who, leases } => self.extend(who, &leases),
+            Step::Report { who, items } => self.report(who, &items),
             Step::Reap { silence, entropy } => {
                 let before = self.now.millis() - i64::try_from(silence.as_millis()).unwrap();
                 // Half of the calls with no patience at all take back what was just granted.
@@ -151,7 +155,7 @@ impl Known {
         let finish = |step: &FinishStep| {
             let (task, epoch) = self.which(session, step.which);
             let outcome = outcome(step.how, u8::try_from(epoch % 4).unwrap());
-            let log = step.logs.then(|| Arc::from("the end"));
+            let log = step.log.map(piece);
             Finish { log, ..Finish::new(task, epoch, outcome) }
         };
         let claim = claim.map(|claim| self.claim(session, claim));
@@ -165,6 +169,19 @@ impl Known {
             Extend { task, epoch, by: *by }
         };
         Call::Extend(ExtendLeases { session, leases: leases.iter().map(one).collect() })
+    }
+
+    fn report(&self, who: Who, items: &[ReportStep]) -> Call {
+        let session = self.who(who);
+        let one = |step: &ReportStep| {
+            let (task, epoch) = self.which(session, step.which);
+            let progress = step.progress.map(|(done, noted)| Progress {
+                checkpoint: noted.then(|| done.to_string().into()),
+                ..Progress::new(done.into(), (done > 2).then_some(4)).with_message("at it")
+            });
+            ReportItem { task, epoch, progress, log: step.log.map(piece) }
+        };
+        Call::Report(Report { session, items: items.iter().map(one).collect() })
     }
 
     /// The tenant of the first task, or the other one.
@@ -219,6 +236,11 @@ impl Known {
             ReadStep::Get { what, tenant: other } => Call::Get(tenant(other), self.what(what)),
             ReadStep::Attempts { what, tenant: other } => {
                 Call::Attempts(tenant(other), self.what(what))
+            }
+            ReadStep::Logs { what, tenant: other, epoch, after: (attempt, offset), limit } => {
+                let after = LogPlace { epoch: attempt.into(), offset: offset.into() };
+                let (tenant, task, epoch) = (tenant(other), self.what(what), epoch.map(Into::into));
+                Call::Logs(ReadLogs { tenant, task, epoch, after, limit: limit.into() })
             }
             ReadStep::List { which, before, limit } => {
                 let before = before.map(|what| self.what(what));
@@ -285,6 +307,16 @@ impl Known {
             worker: step.worker.map(|number| format!("worker-{number}")),
         }
     }
+}
+
+/// A piece of what every attempt logs. A large one is half of what is kept of a log.
+fn piece(step: LogStep) -> LogChunk {
+    let (each, text) =
+        if step.large { (LOG_BYTES / 6, "0123456789abcdef") } else { (1, "äöü0123456789") };
+    let start = text.ceil_char_boundary(step.start.into());
+    let end = text.ceil_char_boundary(start + usize::from(step.length));
+    let text = text[start..end].chars().map(|it| it.to_string().repeat(each));
+    LogChunk { offset: (start * each) as u64, text: text.collect::<String>().into() }
 }
 
 fn outcome(how: How, number: u8) -> Outcome {

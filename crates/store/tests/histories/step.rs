@@ -59,7 +59,24 @@ pub(crate) enum How {
 pub(crate) struct FinishStep {
     pub(crate) which: Which,
     pub(crate) how: How,
-    pub(crate) logs: bool,
+    pub(crate) log: Option<LogStep>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReportStep {
+    pub(crate) which: Which,
+    /// Steps done, and whether there is a checkpoint.
+    pub(crate) progress: Option<(u8, bool)>,
+    pub(crate) log: Option<LogStep>,
+}
+
+/// A piece of the text that every attempt logs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogStep {
+    pub(crate) start: u8,
+    pub(crate) length: u8,
+    /// Whether each byte stands for many.
+    pub(crate) large: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +166,7 @@ pub(crate) struct FilterStep {
 pub(crate) enum ReadStep {
     Get { what: What, tenant: bool },
     Attempts { what: What, tenant: bool },
+    Logs { what: What, tenant: bool, epoch: Option<u8>, after: (u8, u8), limit: u8 },
     List { which: FilterStep, before: Option<What>, limit: u32 },
     Dead { which: FilterStep, limit: u32, skip: bool },
     Groups { which: FilterStep },
@@ -180,6 +198,10 @@ pub(crate) enum Step {
     Extend {
         who: Who,
         leases: Vec<(Which, Duration)>,
+    },
+    Report {
+        who: Who,
+        items: Vec<ReportStep>,
     },
     Reap {
         silence: Duration,

@@ -10,8 +10,8 @@ use proptest::sample::select;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::step::{
-    ClaimStep, EditStep, FilterStep, FinishStep, How, OpenStep, ReadStep, ReplayStep, Step,
-    TaskStep, What, Which, Who, Why,
+    ClaimStep, EditStep, FilterStep, FinishStep, How, LogStep, OpenStep, ReadStep, ReplayStep,
+    ReportStep, Step, TaskStep, What, Which, Who, Why,
 };
 
 /// Steps mean something in every state, so nothing needs to be known to draw the next one.
@@ -45,6 +45,7 @@ fn step() -> BoxedStrategy<Step> {
         13 => (holder(), why()).prop_map(|(who, why)| Step::End { who, why }),
         3 => (holder(), vec((which(), seconds(&[0, 1, 60])), 1..3))
             .prop_map(|(who, leases)| Step::Extend { who, leases }),
+        6 => (holder(), vec(report(), 1..4)).prop_map(|(who, items)| Step::Report { who, items }),
         6 => (seconds(&[0, 1, 30]), any::<u64>())
             .prop_map(|(silence, entropy)| Step::Reap { silence, entropy }),
         3 => orders().prop_map(|(tasks, foreign)| Step::Cancel { tasks, foreign }),
@@ -168,7 +169,24 @@ fn finish() -> impl Strategy<Value = FinishStep> {
         2 => Just(How::Fail),
         2 => Just(How::Release),
     ];
-    (which(), how, any::<bool>()).prop_map(|(which, how, logs)| FinishStep { which, how, logs })
+    (which(), how, of(log())).prop_map(|(which, how, log)| FinishStep { which, how, log })
+}
+
+fn log() -> impl Strategy<Value = LogStep> {
+    (0..9_u8, 0..6_u8, weighted_bool()).prop_map(|(start, length, large)| LogStep {
+        start,
+        length,
+        large,
+    })
+}
+
+fn report() -> impl Strategy<Value = ReportStep> {
+    let progress = of((0..5_u8, weighted_bool()));
+    (which(), progress, weighted(0.8, log())).prop_map(|(which, progress, log)| ReportStep {
+        which,
+        progress,
+        log,
+    })
 }
 
 fn exchange() -> impl Strategy<Value = Step> {
@@ -228,10 +246,18 @@ fn filter() -> impl Strategy<Value = FilterStep> {
     })
 }
 
+fn logs() -> impl Strategy<Value = ReadStep> {
+    let after = prop_oneof![2 => Just((0, 0)), 1 => (0..4_u8, 0..9_u8)];
+    (what(), weighted_bool(), weighted(0.3, 0..4_u8), after, 0..9_u8).prop_map(
+        |(what, tenant, epoch, after, limit)| ReadStep::Logs { what, tenant, epoch, after, limit },
+    )
+}
+
 fn read() -> impl Strategy<Value = ReadStep> {
     prop_oneof![
         (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Get { what, tenant }),
         (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Attempts { what, tenant }),
+        logs(),
         (filter(), weighted(0.3, what()), 0..4_u32)
             .prop_map(|(which, before, limit)| ReadStep::List { which, before, limit }),
         (filter(), 0..4_u32, weighted_bool()).prop_map(|(which, limit, skip)| ReadStep::Dead {

@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 27] = [
+const INTERESTING: [(&str, u64); 30] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -36,6 +36,9 @@ const INTERESTING: [(&str, u64); 27] = [
     ("claim again", 100),
     ("extend Done", 50),
     ("extend LeaseLost", 20),
+    ("report Done", 200),
+    ("report LeaseLost", 50),
+    ("logs that are not empty", 5),
     ("cancel Conflict", 20),
     ("replay Done again", 20),
     ("replay Conflict", 50),
@@ -119,6 +122,12 @@ impl Tally {
                     };
                     self.count(format!("extend {name}"));
                 }
+            }
+            (_, Answer::Reported(answers)) => {
+                answers.iter().for_each(|answer| self.count(format!("report {answer:?}")));
+            }
+            (_, Answer::Logs(Some(page))) if !page.parts.is_empty() => {
+                self.count("logs that are not empty");
             }
             (Call::Reap(_), Answer::TakenBack(leases)) => {
                 for (_, id, _) in leases {

@@ -8,7 +8,7 @@ use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Home, ListTasks, OpenSession, OpenedSession, Rules, Store, Submitted,
+    Home, ListTasks, LogPlace, OpenSession, OpenedSession, ReadLogs, Rules, Store, Submitted,
 };
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
@@ -207,6 +207,10 @@ impl World {
         let [model, sqlite] = self.stores();
         let (expected, found) = (model.attempts(owner, id).await, sqlite.attempts(owner, id).await);
         assert_eq!(found.unwrap(), expected.unwrap(), "the attempts of {id}");
+        let (tenant, after) = (owner.clone(), LogPlace::default());
+        let read = ReadLogs { tenant, task: id, epoch: None, after, limit: usize::MAX };
+        let (expected, found) = (model.logs(read.clone()).await, sqlite.logs(read).await);
+        assert_eq!(found.unwrap(), expected.unwrap(), "the logs of {id}");
     }
 
     /// Open sessions by their ids, and whether each has beaten since the last look.

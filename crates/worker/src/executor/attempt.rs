@@ -10,6 +10,7 @@ use std::time::Duration;
 use duly_core::json;
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::limits::RESULT_BYTES;
+use duly_core::log::LogChunk;
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
 use futures_util::FutureExt;
@@ -97,7 +98,7 @@ impl Floor {
             }
         };
         let failed = matches!(outcome, Outcome::Retry { .. } | Outcome::Fail { .. });
-        let log = if failed { log.end() } else { None };
+        let log = log.end().filter(|_| failed).map(|text| LogChunk { offset: 0, text });
         Ended { finish: Finish { task, epoch, outcome, log }, took: started.elapsed() }
     }
 

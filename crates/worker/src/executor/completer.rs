@@ -121,5 +121,5 @@ fn bytes_of(finish: &Finish) -> usize {
         Outcome::Success { result: Some(result) } => result.len(),
         _ => 0,
     };
-    result + finish.log.as_ref().map_or(0, |log| log.len())
+    result + finish.log.as_ref().map_or(0, |log| log.text.len())
 }

@@ -66,7 +66,7 @@ async fn when_the_time_is_up_the_whole_group_ends() {
         let Outcome::Retry { error, .. } = finish.outcome else { panic!("{finish:?}") };
         assert_eq!(error.code, "TIMEOUT");
         assert_eq!(error.message, "the program took longer than 1 s");
-        let log = finish.log.unwrap();
+        let log = finish.log.unwrap().text;
         assert!(log.contains(end), "{log}");
     }
 }

@@ -55,9 +55,15 @@ pub struct OutcomeView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub after_seconds: Option<f64>,
-    /// The end of what the attempt logged; kept if it failed, 8 KiB of it.
+    /// What the attempt logged, or has logged since it was last reported. The last 64 KiB of an
+    /// attempt's log are kept, however it went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// How many bytes of the attempt's log come before `log`. What the server has of it already is
+    /// not added again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "openapi", schema(maximum = 9_007_199_254_740_991_u64))]
+    pub log_offset: u64,
 }
 
 /// How an attempt went.
@@ -182,7 +188,8 @@ impl From<&Finish> for OutcomeView {
             result: None,
             error: None,
             after_seconds: None,
-            log: finish.log.as_deref().map(str::to_owned),
+            log: finish.log.as_ref().map(|log| log.text.to_string()),
+            log_offset: finish.log.as_ref().map_or(0, |log| log.offset),
         };
         match &finish.outcome {
             Outcome::Success { result } => {
@@ -203,6 +210,11 @@ impl From<&Finish> for OutcomeView {
         }
         view
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A code as the server takes it: `[A-Z][A-Z0-9_]{0,63}`. An outcome must not be refused, and its
@@ -255,7 +267,7 @@ fn finish_example() -> serde_json::Value {
              "outcome": "success", "result": {"messageId": "m-1"}},
             {"taskId": "01920000-0000-7000-8000-000000000001", "epoch": 2, "outcome": "retry",
              "error": {"code": "SMTP_BUSY", "message": "the server is busy"},
-             "afterSeconds": 30, "log": "connected to mx.example.com\n"}
+             "afterSeconds": 30, "log": "connected to mx.example.com\n", "logOffset": 120}
         ]
     })
 }
@@ -288,9 +300,11 @@ fn extend_answer_example() -> serde_json::Value {
 mod tests {
     use std::time::Duration;
 
+    use duly_core::log::LogChunk;
+
     use super::*;
 
-    fn said(outcome: Outcome, log: Option<Arc<str>>) -> String {
+    fn said(outcome: Outcome, log: Option<LogChunk>) -> String {
         let task = TaskId::mint(Timestamp::from_millis(1), 0, 0);
         let finish = Finish { log, ..Finish::new(task, 3, outcome) };
         let text = serde_json::to_string(&OutcomeView::from(&finish)).unwrap();
@@ -330,6 +344,9 @@ mod tests {
         ] {
             assert_eq!(said(outcome, None), format!(r#"{{"taskId":"T","epoch":3,{text}}}"#));
         }
-        assert!(said(Outcome::Release, Some("a\n".into())).ends_with(r#","log":"a\n"}"#));
+        for (offset, end) in [(0, r#","log":"a\n"}"#), (7, r#","log":"a\n","logOffset":7}"#)] {
+            let log = LogChunk { offset, text: "a\n".into() };
+            assert!(said(Outcome::Release, Some(log)).ends_with(end));
+        }
     }
 }

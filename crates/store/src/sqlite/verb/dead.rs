@@ -1,14 +1,13 @@
 //! What is kept of tries that failed, and of tasks for which there is no other.
 
-use std::sync::Arc;
-
 use duly_core::error_group::ErrorGroup;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::ATTEMPTS;
 use duly_core::task::Failure;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::Scope;
+use super::report::forget_logs;
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Granted;
 use crate::sqlite::row;
@@ -19,14 +18,13 @@ pub(super) fn record(
     session: SessionId,
     lease: Granted,
     error: &Failure,
-    log: Option<&Arc<str>>,
 ) -> Result<()> {
     scope
         .connection
         .prepare_cached(
             "/* attempt.record */ INSERT INTO attempt (task, epoch, run, attempt, started_at,
-                    ended_at, session, error, log)
-             SELECT id, epoch, run, charged + 1, granted_at, ?4, session, ?5, ?6 FROM task
+                    ended_at, session, error)
+             SELECT id, epoch, run, charged + 1, granted_at, ?4, session, ?5 FROM task
              WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
              ON CONFLICT (task, epoch) DO NOTHING",
         )?
@@ -36,7 +34,6 @@ pub(super) fn record(
             session.as_bytes(),
             scope.now.millis(),
             row::encode_failure(error),
-            log.map(AsRef::as_ref),
         ])?;
     // There are never more attempts than grants.
     if lease.epoch as usize > ATTEMPTS {
@@ -46,14 +43,22 @@ pub(super) fn record(
 }
 
 fn forget_old(scope: &Scope<'_>, task: TaskId) -> Result<()> {
+    let surplus = scope
+        .connection
+        .prepare_cached(
+            "/* attempt.surplus */ SELECT epoch FROM attempt WHERE task = ?
+             ORDER BY epoch DESC LIMIT 1 OFFSET ?",
+        )?
+        .query_row(params![task.as_bytes(), ATTEMPTS], |row| row.get::<_, u32>(0))
+        .optional()?;
+    let Some(epoch) = surplus else { return Ok(()) };
     scope
         .connection
         .prepare_cached(
-            "/* attempt.forget_old */ DELETE FROM attempt WHERE task = ?1 AND epoch <=
-             (SELECT epoch FROM attempt WHERE task = ?1 ORDER BY epoch DESC LIMIT 1 OFFSET ?2)",
+            "/* attempt.forget_old */ DELETE FROM attempt WHERE task = ? AND epoch <= ?",
         )?
-        .execute(params![task.as_bytes(), ATTEMPTS])?;
-    Ok(())
+        .execute(params![task.as_bytes(), epoch])?;
+    forget_logs(scope, task, epoch)
 }
 
 /// Puts a task that has just failed into the dead-letter queue.

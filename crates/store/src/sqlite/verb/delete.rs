@@ -11,10 +11,12 @@ use crate::sqlite::row;
 
 /// What goes with a task, one statement per table. A table that holds something about tasks has
 /// its line here, unless a row of it may outlive its task, as idempotency keys may.
-const BESIDES: [&str; 3] = [
+const BESIDES: [&str; 5] = [
     "/* delete.attempts */ DELETE FROM attempt WHERE task = ?",
     "/* delete.dead_letter */ DELETE FROM dlq WHERE task = ?",
     "/* delete.payload */ DELETE FROM payload WHERE task = ?",
+    "/* delete.progress */ DELETE FROM progress WHERE task = ?",
+    "/* delete.log */ DELETE FROM log WHERE task = ?",
 ];
 
 /// Deletes a task that ended in this state, before this time if it says. Whether it did: a task

@@ -12,6 +12,7 @@ use rusqlite::{CachedStatement, OptionalExtension as _, params};
 
 use super::Scope;
 use super::dead::{bury, record};
+use super::report::write_log;
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
 use crate::sqlite::index::heads::Range;
@@ -38,12 +39,15 @@ pub(super) fn finish(scope: &mut Scope<'_>, exchange: &Exchange) -> Result<Vec<F
 
 fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finished> {
     let session = end.session;
+    if let Some(chunk) = &item.log {
+        write_log(scope, session, granted(item), chunk)?;
+    }
     let changed = match &item.outcome {
         Outcome::Success { result } => {
             end.apply(scope.now, item, Event::Succeed, result.as_deref(), None)?
         }
         Outcome::Fail { error } => {
-            record(scope, session, granted(item), error, item.log.as_ref())?;
+            record(scope, session, granted(item), error)?;
             fail(scope, end, item, error)?
         }
         Outcome::Retry { error, entropy, after } => {
@@ -126,7 +130,7 @@ fn retry(
         .optional()?;
     let Some((charged, retries, policy)) = held else { return Ok(false) };
     let attempt = charged + 1;
-    record(scope, session, granted(item), error, item.log.as_ref())?;
+    record(scope, session, granted(item), error)?;
     if attempt > retries {
         return fail(scope, end, item, error);
     }

@@ -74,7 +74,7 @@ pub(super) fn take_back(
     let ended = status.is_terminal();
     let error = Failure::worker_lost(losses);
     if reason == Reason::Death {
-        record(scope, session, lease, &error, None)?;
+        record(scope, session, lease, &error)?;
     }
     let range = range.suspecting(losses >= SUSPECT_LOSSES);
     scope

@@ -6,6 +6,7 @@ use rusqlite::params;
 
 use super::control::{Found, each};
 use super::dead::unbury;
+use super::report::forget_progress;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
@@ -58,6 +59,7 @@ fn one(
             run_at,
             range.rank,
         ])?;
+    forget_progress(scope, found.task)?;
     if let Some(payload) = payload {
         change_payload(scope, found, payload)?;
     }
