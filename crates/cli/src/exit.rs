@@ -36,7 +36,7 @@ pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
 
 fn code_of(error: &ClientError) -> u8 {
     match error {
-        ClientError::Problem(problem) => match problem.status {
+        ClientError::Problem { problem, .. } => match problem.status {
             401 | 403 => 4,
             404 => 3,
             409 | 412 => 5,

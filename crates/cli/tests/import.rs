@@ -85,7 +85,7 @@ fn lines(numbers: impl Iterator<Item = usize>) -> String {
 async fn numbers(client: &Client) -> anyhow::Result<Vec<usize>> {
     let (mut numbers, mut cursor) = (Vec::new(), None);
     loop {
-        let page = client.list_tasks(Some(200), cursor.as_deref()).await?;
+        let page = client.list_tasks("", Some(200), cursor.as_deref()).await?;
         for task in page.items {
             numbers.push(task.payload.get().parse()?);
         }

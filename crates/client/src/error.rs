@@ -1,5 +1,7 @@
 //! Why a call of the server failed, in words that say what to do next.
 
+use std::time::Duration;
+
 use crate::wire::Problem;
 
 /// Why a call of the server failed.
@@ -15,8 +17,13 @@ pub enum Error {
     #[error("the token holds characters that cannot be sent; check --token or DULY_TOKEN")]
     BadToken,
     /// The server refused.
-    #[error("{0}")]
-    Problem(Box<Problem>),
+    #[error("{problem}")]
+    Problem {
+        /// Why.
+        problem: Box<Problem>,
+        /// How long to wait before asking again, where the server says.
+        retry_after: Option<Duration>,
+    },
     /// Nobody answered.
     #[error(
         "cannot reach {url}: is `duly dev` running there? Start it, or pass --server with the \
@@ -38,6 +45,8 @@ pub enum Error {
         url: String,
         /// The HTTP status.
         status: u16,
+        /// How long to wait before asking again, where the answer says.
+        retry_after: Option<Duration>,
         /// Why the answer could not be read, if it should have been readable.
         source: Option<serde_json::Error>,
     },
@@ -47,7 +56,7 @@ impl Error {
     /// The stable code of the server's refusal.
     pub fn code(&self) -> Option<&str> {
         match self {
-            Self::Problem(problem) => Some(&problem.code),
+            Self::Problem { problem, .. } => Some(&problem.code),
             Self::BadAddress { .. }
             | Self::BadToken
             | Self::Unreachable { .. }
@@ -55,13 +64,32 @@ impl Error {
         }
     }
 
+    /// The HTTP status, if there was an answer.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Problem { problem, .. } => Some(problem.status),
+            Self::Unexpected { status, .. } => Some(*status),
+            Self::BadAddress { .. } | Self::BadToken | Self::Unreachable { .. } => None,
+        }
+    }
+
+    /// How long the server asked to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Problem { retry_after, .. } | Self::Unexpected { retry_after, .. } => {
+                *retry_after
+            }
+            Self::BadAddress { .. } | Self::BadToken | Self::Unreachable { .. } => None,
+        }
+    }
+
     /// Whether the same call may succeed later. A submit is safe to repeat only with an
     /// idempotency key: the first one may have been taken although its answer was lost.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Problem(problem) => matches!(problem.status, 429 | 503),
+            Self::Problem { problem, .. } => matches!(problem.status, 429 | 503),
             Self::Unreachable { .. } => true,
-            Self::Unexpected { status, .. } => matches!(status, 502..=504),
+            Self::Unexpected { status, .. } => matches!(status, 429 | 502..=504),
             Self::BadAddress { .. } | Self::BadToken => false,
         }
     }

@@ -6,15 +6,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::wire::{
-    BatchAnswer, CancelRequest, EditRequest, Problem, Readiness, ReplayRequest, SubmitRequest,
-    TaskPage, TaskView, Version,
+    BatchAnswer, CancelRequest, EditRequest, Readiness, ReplayRequest, SubmitRequest, TaskPage,
+    TaskView, Version,
 };
 
 /// How long a connection may take to open.
@@ -115,18 +115,10 @@ impl Client {
         self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
     }
 
-    /// Reads one page of all tasks, newest first due time first.
+    /// Reads one page of the tasks that a filter leaves, such as `status:FAILED queue:mail`, newest
+    /// first due time first; of all tasks if it is empty. A page may be empty although more
+    /// follow: its cursor says.
     pub async fn list_tasks(
-        &self,
-        limit: Option<u32>,
-        cursor: Option<&str>,
-    ) -> Result<TaskPage, Error> {
-        self.find_tasks("", limit, cursor).await
-    }
-
-    /// Reads one page of the tasks that a filter leaves, such as `status:FAILED queue:mail`. A
-    /// page may be empty although more follow: its cursor says.
-    pub async fn find_tasks(
         &self,
         filter: &str,
         limit: Option<u32>,
@@ -145,8 +137,8 @@ impl Client {
     /// Whether the server should get requests; a server that is not ready is no error.
     pub async fn ready(&self) -> Result<Readiness, Error> {
         let url = self.url(&["readyz"]);
-        let (status, body) = self.send(Method::GET, url, None, Duration::ZERO).await?;
-        serde_json::from_slice(&body).map_err(|source| self.unexpected(status, Some(source)))
+        let answer = self.send(Method::GET, url, None, Duration::ZERO).await?;
+        self.read(&answer)
     }
 
     pub(crate) async fn call<T: DeserializeOwned>(
@@ -156,8 +148,8 @@ impl Client {
         body: Option<Vec<u8>>,
         wait: Duration,
     ) -> Result<T, Error> {
-        let (status, body) = self.accepted(method, url, body, wait).await?;
-        serde_json::from_slice(&body).map_err(|source| self.unexpected(status, Some(source)))
+        let answer = self.accepted(method, url, body, wait).await?;
+        self.read(&answer)
     }
 
     /// The answer to a request that was not refused.
@@ -167,14 +159,14 @@ impl Client {
         url: Url,
         body: Option<Vec<u8>>,
         wait: Duration,
-    ) -> Result<(u16, Vec<u8>), Error> {
-        let (status, body) = self.send(method, url, body, wait).await?;
-        if (200..300).contains(&status) {
-            return Ok((status, body));
+    ) -> Result<Answer, Error> {
+        let answer = self.send(method, url, body, wait).await?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer);
         }
-        match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => Err(Error::Problem(Box::new(problem))),
-            Err(_) => Err(self.unexpected(status, None)),
+        match serde_json::from_slice(&answer.body) {
+            Ok(problem) => Err(Error::Problem { problem, retry_after: answer.retry_after }),
+            Err(_) => Err(self.unexpected(&answer, None)),
         }
     }
 
@@ -184,7 +176,7 @@ impl Client {
         url: Url,
         body: Option<Vec<u8>>,
         wait: Duration,
-    ) -> Result<(u16, Vec<u8>), Error> {
+    ) -> Result<Answer, Error> {
         let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
         let mut request = self.http.request(method, url).timeout(ANSWER_TIMEOUT + wait);
         if let Some(body) = body {
@@ -192,8 +184,14 @@ impl Client {
         }
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
+        let retry_after = retry_after(response.headers());
         let body = response.bytes().await.map_err(unreachable)?;
-        Ok((status, body.into()))
+        Ok(Answer { status, retry_after, body: body.into() })
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Error> {
+        let unreadable = |source| self.unexpected(answer, Some(source));
+        serde_json::from_slice(&answer.body).map_err(unreadable)
     }
 
     pub(crate) fn url(&self, segments: &[&str]) -> Url {
@@ -205,9 +203,28 @@ impl Client {
         url
     }
 
-    pub(crate) fn unexpected(&self, status: u16, source: Option<serde_json::Error>) -> Error {
-        Error::Unexpected { url: self.base.to_string(), status, source }
+    /// The error for a success that does not answer the question.
+    pub(crate) fn not_an_answer(&self) -> Error {
+        self.unexpected(&Answer { status: 200, retry_after: None, body: Vec::new() }, None)
     }
+
+    fn unexpected(&self, answer: &Answer, source: Option<serde_json::Error>) -> Error {
+        let Answer { status, retry_after, .. } = *answer;
+        Error::Unexpected { url: self.base.to_string(), status, retry_after, source }
+    }
+}
+
+/// What came back.
+struct Answer {
+    status: u16,
+    retry_after: Option<Duration>,
+    body: Vec<u8>,
+}
+
+/// The wait that a server asks for, in seconds; a date is left aside, since clocks differ.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn parse_base(text: &str) -> Result<Url, Error> {

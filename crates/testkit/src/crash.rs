@@ -140,7 +140,7 @@ impl Crash {
         for ack in acked {
             match self.server.client().get_task(ack.task, None).await {
                 Ok(_) => {}
-                Err(Error::Problem(problem)) if problem.status == 404 => lost.push(ack.task),
+                Err(Error::Problem { problem, .. }) if problem.status == 404 => lost.push(ack.task),
                 Err(error) => return Err(error).context("a task could not be read"),
             }
         }
@@ -170,7 +170,7 @@ pub async fn all_tasks(client: &Client) -> anyhow::Result<Vec<TaskView>> {
     let mut tasks = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
-        let page = client.list_tasks(Some(PAGE), cursor.as_deref()).await?;
+        let page = client.list_tasks("", Some(PAGE), cursor.as_deref()).await?;
         tasks.extend(page.items);
         cursor = page.next_cursor;
         if cursor.is_none() {

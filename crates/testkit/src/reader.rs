@@ -107,7 +107,7 @@ impl Shared {
                 }
                 Ok(_) => {}
                 Err(Error::Unreachable { .. }) => dead = site.generation,
-                Err(Error::Problem(problem)) if problem.status == 404 => {
+                Err(Error::Problem { problem, .. }) if problem.status == 404 => {
                     if site.generation > ack.generation {
                         self.note(|seen| seen.lost.push(ack.task));
                         return Ok(());

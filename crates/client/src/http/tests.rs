@@ -4,7 +4,7 @@ use tokio::net::TcpListener;
 use super::*;
 
 /// Answers one request with fixed bytes and returns what was asked.
-async fn answer_once(listener: TcpListener, answer: &'static str) -> String {
+async fn answer_once(listener: TcpListener, answer: &str) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut asked = vec![0; 16 * 1024];
     let length = stream.read(&mut asked).await.unwrap();
@@ -46,6 +46,24 @@ async fn a_problem_keeps_its_code() {
     assert!(asked.starts_with("POST /v1/tasks HTTP/1.1"), "{asked}");
     assert!(asked.contains("authorization: Bearer secret"), "{asked}");
     assert_eq!(answer.unwrap_err().code(), Some("X_Y"));
+}
+
+#[tokio::test]
+async fn the_wait_that_is_asked_for_is_told() {
+    for (head, wait) in
+        [("retry-after: 7\r\n", Some(7)), ("retry-after: soon\r\n", None), ("", None)]
+    {
+        for body in ["busy", r#"{"type":"t","title":"t","status":503,"code":"X","detail":"d"}"#] {
+            let (listener, client) = local().await;
+            let length = body.len();
+            let answer =
+                format!("HTTP/1.1 503 Busy\r\n{head}content-length: {length}\r\n\r\n{body}");
+            let (_, answer) = tokio::join!(answer_once(listener, &answer), client.version());
+            let error = answer.unwrap_err();
+            assert_eq!(error.retry_after(), wait.map(Duration::from_secs), "{head}{body}");
+            assert!(error.is_retryable() && error.status() == Some(503), "{error}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ impl Link {
                     patience.rest();
                     return Ok(answer);
                 }
-                Ok(_) => self.client.unexpected(200, None),
+                Ok(_) => self.client.not_an_answer(),
                 Err(error) if may_pass(&error) => error,
                 Err(error) => return Err(error),
             };

@@ -126,7 +126,7 @@ pub(super) fn session_is_gone(error: &Error) -> bool {
 /// strange answer may come from a proxy while the server is away, and permission may come back.
 pub(super) fn may_pass(error: &Error) -> bool {
     match error {
-        Error::Problem(problem) => matches!(problem.status, 401 | 403 | 408 | 429 | 500..),
+        Error::Problem { problem, .. } => matches!(problem.status, 401 | 403 | 408 | 429 | 500..),
         Error::Unreachable { .. } | Error::Unexpected { .. } => true,
         Error::BadAddress { .. } | Error::BadToken => false,
     }

@@ -189,10 +189,10 @@ impl Client {
 fn judge<T>(answer: Option<&Result<T, Error>>) -> (Phase, Option<u16>) {
     match answer {
         Some(Ok(_)) => (Phase::Ok, Some(200)),
-        Some(Err(Error::Problem(problem))) if (400..500).contains(&problem.status) => {
+        Some(Err(Error::Problem { problem, .. })) if (400..500).contains(&problem.status) => {
             (Phase::Fail, Some(problem.status))
         }
-        Some(Err(Error::Problem(problem))) => (Phase::Info, Some(problem.status)),
+        Some(Err(Error::Problem { problem, .. })) => (Phase::Info, Some(problem.status)),
         Some(Err(_)) | None => (Phase::Info, None),
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn until_quiet(stage: &Stage, within: Duration) -> anyhow::Resu
 async fn all(client: &Client) -> anyhow::Result<Vec<TaskView>> {
     let (mut tasks, mut cursor) = (Vec::new(), None);
     loop {
-        let page = client.list_tasks(Some(PAGE), cursor.as_deref()).await?;
+        let page = client.list_tasks("", Some(PAGE), cursor.as_deref()).await?;
         tasks.extend(page.items);
         cursor = page.next_cursor;
         if cursor.is_none() {

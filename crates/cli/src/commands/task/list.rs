@@ -37,7 +37,7 @@ pub(super) async fn run(args: &ListArgs) -> anyhow::Result<Ending> {
 }
 
 async fn ask(args: &ListArgs, client: &Client) -> Result<TaskPage, duly_client::Error> {
-    client.find_tasks(&args.filter.text(), Some(args.limit), args.cursor.as_deref()).await
+    client.list_tasks(&args.filter.text(), Some(args.limit), args.cursor.as_deref()).await
 }
 
 async fn shown(args: &ListArgs, client: &Client) -> Result<watch::Shown, duly_client::Error> {
