@@ -246,6 +246,7 @@ macro_rules! conformance {
                 states_errors_and_workers_narrow_it_too,
                 since_and_until_go_by_the_first_due_time,
                 failed_tasks_are_listed_by_their_due_time,
+                a_task_that_waits_or_runs_is_listed_once,
                 a_page_of_rare_matches_ends_and_goes_on,
                 a_filter_finds_nothing_of_others,
                 the_task_of_another_tenant_is_absent,

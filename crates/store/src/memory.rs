@@ -20,7 +20,7 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
     Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
     OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
     Rules, Sessions, Submit, Submitted, TaskList, Tasks,
@@ -163,7 +163,7 @@ impl DeadLetters for MemoryStore {
         Ok(self.model.lock().dead_letters(&page))
     }
 
-    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+    async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups> {
         Ok(self.model.lock().dead_groups(&which))
     }
 

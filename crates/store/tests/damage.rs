@@ -136,7 +136,7 @@ async fn a_dead_letter_that_cannot_be_read_hides_no_others() {
             assert_eq!(dead, [ids[2], ids[0]], "{damage}, {text}");
         }
         let which = GroupDead { tenant: tenant.clone(), filter: Filter::default(), limit: 10 };
-        let groups = store.dead_groups(which).await.unwrap();
+        let groups = store.dead_groups(which).await.unwrap().groups;
         assert_eq!(groups.len(), 1, "{damage}");
     }
 }

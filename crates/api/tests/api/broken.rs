@@ -7,7 +7,7 @@ use axum::Router;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
     Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
     ListQueues, ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, PauseQueue, Place,
     Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
@@ -94,7 +94,7 @@ impl DeadLetters for Broken {
         Err(self.0())
     }
 
-    async fn dead_groups(&self, _: GroupDead) -> Result<Vec<DeadGroup>> {
+    async fn dead_groups(&self, _: GroupDead) -> Result<DeadGroups> {
         Err(self.0())
     }
 

@@ -85,6 +85,15 @@ pub struct ErrorGroupPage {
     /// Always `null`: narrow the filter to see smaller groups.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next_cursor: Option<String>,
+    /// How many dead letters were looked at, the last failure first.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true, maximum = 100_000))]
+    pub scanned: u32,
+    /// Whether there are older ones that were not looked at, and so are not counted: narrow the
+    /// filter.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub partial: bool,
 }
 
 /// Which dead letters to run again, and how fast.
@@ -174,5 +183,5 @@ fn groups_example() -> serde_json::Value {
         "message": "SMTP 535 auth failed", "queue": "mail", "type": "email", "count": 29,
         "firstFailedAt": "2030-01-31T08:01:30.004Z", "lastFailedAt": "2030-01-31T09:12:00.120Z",
         "sampleTaskId": "01920000-0000-7000-8000-000000000000"
-    }], "nextCursor": null})
+    }], "nextCursor": null, "scanned": 29, "partial": false})
 }

@@ -30,7 +30,7 @@ use crate::task::{Attempt, NewTask, Priority, Task};
 use crate::time::Timestamp;
 
 pub use self::dead_letters::{
-    DeadGroup, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
 };
 pub use self::queues::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,

@@ -7,7 +7,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{DEAD_LETTERS, RUN_AHEAD, STORE_BATCH};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, Controlled, DeadGroup, DeadList, GroupDead, ListDead, PurgeTasks, Replay, ReplayTasks,
+    self, Controlled, DeadGroups, DeadList, GroupDead, ListDead, PurgeTasks, Replay, ReplayTasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// Dead letters by queue, type and error.
-    pub async fn dead_groups(&self, which: GroupDead) -> store::Result<Vec<DeadGroup>> {
+    pub async fn dead_groups(&self, which: GroupDead) -> store::Result<DeadGroups> {
         self.store().dead_groups(which).await
     }
 

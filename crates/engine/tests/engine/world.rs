@@ -13,7 +13,7 @@ use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
     Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
     ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, Pulse, PurgeTasks, Put,
     PutSettings, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
@@ -313,7 +313,7 @@ impl DeadLetters for Watched {
         self.store.dead_letters(page).await
     }
 
-    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+    async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups> {
         self.store.dead_groups(which).await
     }
 

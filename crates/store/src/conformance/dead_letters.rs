@@ -31,7 +31,11 @@ async fn list(harness: &Harness, filter: Filter) -> Vec<TaskId> {
 
 async fn groups(harness: &Harness, filter: Filter) -> Vec<DeadGroup> {
     let which = GroupDead { tenant: own(), filter, limit: 100 };
-    harness.store().dead_groups(which).await.unwrap()
+    let found = harness.store().dead_groups(which).await.unwrap();
+    assert!(!found.partial, "there are not that many");
+    let counted: u64 = found.groups.iter().map(|group| group.count).sum();
+    assert!(counted <= u64::from(found.scanned), "what is counted was looked at");
+    found.groups
 }
 
 /// Runs a task that fails for good with this message, a second after the last.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroup, DeadLetters, DeadList, EditTask, Ending,
+    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
     Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
     ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
     PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
@@ -135,7 +135,7 @@ impl<L: Layer> DeadLetters for Decorated<L> {
         self.layer.call(|| self.inner.dead_letters(page.clone())).await
     }
 
-    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>> {
+    async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups> {
         self.layer.call(|| self.inner.dead_groups(which.clone())).await
     }
 

@@ -175,6 +175,33 @@ pub async fn states_errors_and_workers_narrow_it_too(harness: Harness) {
     }
 }
 
+pub async fn a_task_that_waits_or_runs_is_listed_once(harness: Harness) {
+    let mut stored = Vec::new();
+    for _ in 0..3 {
+        stored.insert(0, harness.submit_one(harness.task("a")).await);
+    }
+    let session = harness.session(&["a"]).await;
+    let leases = harness.claim(session, 3).await;
+    assert_eq!(found(&harness, "status:RUNNING").await, stored);
+    // One waits again, one is leased again, and one is still leased from the first batch.
+    harness.finish_one(session, &leases[0], retry()).await;
+    harness.finish_one(session, &leases[1], Outcome::Release).await;
+    let again = harness.claim_one(session).await;
+    assert_eq!(again.task, leases[1].task);
+    let of = |places: &[usize]| places.iter().map(|place| stored[*place]).collect::<Vec<_>>();
+    for (filter, wanted) in [
+        ("status:PENDING,RUNNING", of(&[0, 1, 2])),
+        ("status:RUNNING", of(&[0, 1])),
+        ("status:PENDING", of(&[2])),
+        ("status:PENDING type:a", of(&[2])),
+        ("status:PENDING queue:none", vec![]),
+        ("status:RUNNING,PENDING until:1h", vec![]),
+        ("status:PENDING,RUNNING,SUCCESS", of(&[0, 1, 2])),
+    ] {
+        assert_eq!(found(&harness, filter).await, wanted, "{filter}");
+    }
+}
+
 pub async fn since_and_until_go_by_the_first_due_time(harness: Harness) {
     let mut stored = Vec::new();
     for hours in [3, 2, 1, 0] {
@@ -249,6 +276,8 @@ pub async fn a_page_of_rare_matches_ends_and_goes_on(harness: Harness) {
         let partial = pages.iter().any(|page| page.partial);
         assert_eq!(partial, limit > 2, "{limit}: a full page is not partial");
     }
+    let waiting = pages(&harness, "default", "status:PENDING label.rare:yes", 100).await;
+    assert_eq!(ids(&waiting), rare, "also where only those that wait are asked for");
     let nothing = pages(&harness, "default", "label.rare:no", 10).await;
     assert!(nothing.len() > 1 && nothing[0].partial && ids(&nothing).is_empty());
     let full = pages(&harness, "default", "type:a", 200).await;

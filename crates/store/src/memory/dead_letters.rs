@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use duly_core::error_group::ErrorGroup;
 use duly_core::filter::Filter;
+use duly_core::limits::DEAD_GROUP_ROWS;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Controlled, DeadGroup, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    Controlled, DeadGroup, DeadGroups, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
 };
 use duly_core::state::Status;
 use duly_core::task::Task;
@@ -33,10 +34,18 @@ impl Model {
         DeadList { tasks, next_before, scanned, partial }
     }
 
-    pub(super) fn dead_groups(&self, which: &GroupDead) -> Vec<DeadGroup> {
+    pub(super) fn dead_groups(&self, which: &GroupDead) -> DeadGroups {
         let mut groups: BTreeMap<_, DeadGroup> = BTreeMap::new();
-        let dead = self.dead(&which.tenant, &which.filter).into_iter();
-        for task in dead.filter(|task| self.fits(task, &which.filter)) {
+        let (mut scanned, mut partial) = (0, false);
+        for task in self.dead(&which.tenant, &which.filter) {
+            if scanned == DEAD_GROUP_ROWS {
+                partial = true;
+                break;
+            }
+            scanned += 1;
+            if !self.fits(task, &which.filter) {
+                continue;
+            }
             let Some(error) = task.error.clone() else { continue };
             let (queue, task_type) = (task.lane.queue.clone(), task.lane.task_type.clone());
             let (group, at) = (ErrorGroup::of(&error), place(task).failed_at);
@@ -57,7 +66,7 @@ impl Model {
         let mut groups: Vec<_> = groups.into_values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse((group.count, group.last_failed_at)));
         groups.truncate(which.limit as usize);
-        groups
+        DeadGroups { groups, scanned, partial }
     }
 
     pub(super) fn purge(&mut self, order: &PurgeTasks) -> Vec<Controlled> {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use duly_core::error_group::ErrorGroup;
 use duly_core::filter::{Filter, says};
+use duly_core::id::TaskId;
 use duly_core::name::TenantName;
 use duly_core::state::Status;
 use duly_core::task::Failure;
 use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::{Connection, Statement, ToSql, named_params};
+use rusqlite::{CachedStatement, Connection, Statement, ToSql, named_params};
 
 use super::error::Result;
 use super::row::encode_status;
@@ -102,6 +103,41 @@ pub(super) fn put(statement: &mut Statement<'_>, values: &[(&str, &dyn ToSql)]) 
         statement.raw_bind_parameter(index, value)?;
     }
     Ok(())
+}
+
+/// Verdicts on tasks that are found elsewhere, one by one.
+pub(super) struct Verdicts<'a>(CachedStatement<'a>);
+
+impl<'a> Verdicts<'a> {
+    pub(super) fn new(
+        connection: &'a Connection,
+        tenant: &TenantName,
+        filter: &Filter,
+    ) -> Result<Self> {
+        let mut statement = connection.prepare_cached(&verdict_on_one())?;
+        bind(&mut statement, tenant, filter)?;
+        Ok(Self(statement))
+    }
+
+    /// The verdict on a task. One that is not there is nobody's.
+    pub(super) fn on(&mut self, task: TaskId) -> Result<i64> {
+        put(&mut self.0, named_params! { ":id": task.as_bytes() })?;
+        let mut rows = self.0.raw_query();
+        Ok(rows.next()?.map_or(Ok(FOREIGN), |row| row.get(0))?)
+    }
+}
+
+pub(super) fn verdict_on_one() -> String {
+    format!(
+        "/* task.verdict */ SELECT {TASK_VERDICT}
+         FROM task LEFT JOIN lane ON lane.id = task.lane WHERE task.id = :id"
+    )
+}
+
+/// Whether a term is about what only the task's own row says.
+pub(super) fn needs_task(filter: &Filter) -> bool {
+    let Filter { labels, error, worker, .. } = filter;
+    !labels.is_empty() || error.is_some() || worker.is_some()
 }
 
 /// Whether the tenant ever had a task of the queue and type asked for. Where it had none there is

@@ -1,16 +1,20 @@
 //! Lists of tasks: the primary key from the newest id down, within the ids that `since` and
 //! `until` leave. What asks for FAILED tasks alone reads the dead letters by id instead, since
-//! failed tasks are few among many.
+//! failed tasks are few among many; and where those that wait or run are few, they are looked up
+//! one by one.
+
+mod few;
 
 use std::collections::BTreeSet;
 
+use duly_core::id::TaskId;
 use duly_core::ports::store::{ListTasks, TaskList};
 use duly_core::state::Status;
 use rusqlite::{Connection, named_params};
 
 use super::error::Result;
-use super::filter::{self, DEAD_VERDICT, TASK_VERDICT};
-use super::page::{self, Page};
+use super::filter::{self, DEAD_VERDICT, TASK_VERDICT, Verdicts};
+use super::page::{self, Looked, Page};
 
 /// All tasks of the file, newest id first. No condition is left to the planner: one on the lane
 /// would let it read lane by lane and sort what it finds.
@@ -37,20 +41,34 @@ pub(super) fn list(connection: &Connection, page: &ListTasks) -> Result<TaskList
     Ok(TaskList { tasks, next_before, scanned, partial })
 }
 
-fn find(connection: &Connection, page: &ListTasks) -> Result<Page<duly_core::id::TaskId>> {
+fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
+    // Several statements that read one moment.
+    let connection = &*connection.unchecked_transaction()?;
     let ListTasks { tenant, filter, before, limit } = page;
     if !filter::has_lane(connection, tenant, filter)? {
         return Ok(Page::empty());
+    }
+    let ids = filter.ids();
+    let below = before.map_or(ids.end, |before| before.min(ids.end));
+    if let Some(few) = few::newest_first(connection, page, &(ids.start..below))? {
+        let (mut few, mut verdicts) = (few.into_iter(), Verdicts::new(connection, tenant, filter)?);
+        return page::fill(connection, tenant, *limit, || {
+            let Some(task) = few.next() else { return Ok(None) };
+            Ok(Some(Looked { task, verdict: verdicts.on(task)?, place: task }))
+        });
     }
     let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
     let text = if only_failed { failed() } else { all() };
     let mut statement = connection.prepare_cached(&text)?;
     filter::bind(&mut statement, tenant, filter)?;
-    let ids = filter.ids();
-    let below = before.map_or(ids.end, |before| before.min(ids.end));
     let range = named_params! { ":from": ids.start.as_bytes(), ":below": below.as_bytes() };
     filter::put(&mut statement, range)?;
-    page::fill(connection, tenant, *limit, statement.raw_query(), |_, id| Ok(id))
+    let mut rows = statement.raw_query();
+    page::fill(connection, tenant, *limit, || {
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let task = TaskId::from_bytes(row.get(0)?);
+        Ok(Some(Looked { task, verdict: row.get(1)?, place: task }))
+    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,18 @@
 //! Filling a page: rows come one by one with the verdict of a filter on each, and matching tasks
 //! are fetched until the page is full, large enough, or has cost enough.
+//!
+//! Tasks of all tenants lie in one order, so that a page also comes upon those of others. They are
+//! part of what it costs and count towards its end, but `scanned` leaves them out: how much others
+//! have is not told. A small tenant beside a large one therefore gets pages that end early, with
+//! `partial` and few `scanned`, and goes on with the cursor.
 
 use duly_core::id::TaskId;
 use duly_core::limits::{PAGE_BYTES, SCAN_ROWS};
 use duly_core::name::TenantName;
 use duly_core::task::Task;
-use rusqlite::{Connection, Row, Rows};
+use rusqlite::Connection;
 
-use super::error::{Fault, Result};
+use super::error::Result;
 use super::filter::{FITS, FOREIGN};
 use super::reader;
 
@@ -27,30 +32,36 @@ impl<P> Page<P> {
     }
 }
 
-/// Takes what fits from rows whose first two columns are a task and the verdict on it. One task
-/// more than asked for is looked for, which tells whether there is a next page.
+/// A row that a page comes upon.
+#[derive(Debug)]
+pub(super) struct Looked<P> {
+    pub(super) task: TaskId,
+    pub(super) verdict: i64,
+    pub(super) place: P,
+}
+
+/// Takes what fits from rows, which read one moment. One task more than asked for is looked for,
+/// which tells whether there is a next page.
 pub(super) fn fill<P>(
     connection: &Connection,
     tenant: &TenantName,
     limit: u32,
-    mut rows: Rows<'_>,
-    place: impl Fn(&Row<'_>, TaskId) -> Result<P>,
+    mut next: impl FnMut() -> Result<Option<Looked<P>>>,
 ) -> Result<Page<P>> {
     let mut page = Page::empty();
     let (mut bytes, mut looked, mut last) = (0, 0, None);
     let limit = limit as usize;
-    while let Some(row) = rows.next().map_err(Fault::from)? {
+    while let Some(Looked { task: id, verdict, place }) = next()? {
         if looked == SCAN_ROWS {
             let partial = page.tasks.len() < limit;
             return Ok(Page { next_before: last, partial, ..page });
         }
         looked += 1;
-        let (id, verdict) = (TaskId::from_bytes(row.get(0)?), row.get::<_, i64>(1)?);
         if verdict == FITS {
             if page.tasks.len() == limit {
                 return Ok(Page { next_before: last, ..page });
             }
-            // The scan is still open, so this reads the same moment.
+            // What the rows come from is still open, so this reads the same moment.
             match reader::get(connection, tenant, id) {
                 Ok(Some(task)) => {
                     bytes += task.bytes();
@@ -68,7 +79,7 @@ pub(super) fn fill<P>(
             }
         }
         page.scanned += u32::from(verdict != FOREIGN);
-        last = Some(place(row, id)?);
+        last = Some(place);
     }
     Ok(page)
 }

@@ -141,7 +141,7 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
             }
         }
         Call::Groups(which) => {
-            let mut groups = store.dead_groups(which).await.unwrap();
+            let mut groups = store.dead_groups(which).await.unwrap().groups;
             assert!(groups.is_sorted_by_key(|group| std::cmp::Reverse(group.count)), "{groups:?}");
             groups.sort_by_key(|it| (it.queue.clone(), it.task_type.clone(), it.group.to_bits()));
             Answer::Groups(groups)

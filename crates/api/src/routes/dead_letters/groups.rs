@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Uri};
 use duly_client::wire::{ErrorGroupPage, ErrorGroupView, Problem};
 use duly_core::filter::Filter;
 use duly_core::limits::DEAD_GROUPS;
-use duly_core::ports::store::GroupDead;
+use duly_core::ports::store::{DeadGroups, GroupDead};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -15,7 +15,9 @@ use crate::query;
 /// Count dead letters by error
 ///
 /// Dead letters of one queue and type whose errors differ only in numbers, ids and quoted names
-/// are one group. The largest group comes first.
+/// are one group. The largest group comes first. At most the last 100,000 failures are looked at,
+/// and 10,000 where a term asks for labels, texts of errors or workers; `partial` says whether there
+/// are more.
 #[utoipa::path(
     get, path = "/dlq/groups", operation_id = "list_error_groups", tag = "dead letters",
     params(
@@ -39,7 +41,7 @@ pub(crate) async fn list_error_groups(
     let limit = query::limit(limit, DEAD_GROUPS, DEAD_GROUPS)?;
     let filter = query::filter(&app, &text.unwrap_or_default(), Filter::parse_dead).await?;
     let which = GroupDead { tenant: app.tenant_of(&headers).clone(), filter, limit };
-    let groups = app.engine.dead_groups(which).await?;
+    let DeadGroups { groups, scanned, partial } = app.engine.dead_groups(which).await?;
     let items = groups.into_iter().map(ErrorGroupView::from).collect();
-    Ok(Json(ErrorGroupPage { items, next_cursor: None }))
+    Ok(Json(ErrorGroupPage { items, next_cursor: None, scanned, partial }))
 }

@@ -43,6 +43,10 @@ pub(super) async fn groups(args: &DlqGroupsArgs) -> anyhow::Result<Ending> {
             }
         }
     }
+    if page.partial && args.client.output != Output::Json {
+        let letters = output::count(page.scanned, "dead letter");
+        output::say(&format!("counted the last {letters}; narrow the filter to count older ones"));
+    }
     if let (Some(first), Output::Table) = (page.items.first(), args.client.output) {
         output::say(&format!("next: duly dlq replay group:{}", first.group));
     }

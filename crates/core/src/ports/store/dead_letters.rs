@@ -77,6 +77,17 @@ pub struct DeadGroup {
     pub error: Failure,
 }
 
+/// The groups of a tenant's dead letters.
+#[derive(Clone, Debug)]
+pub struct DeadGroups {
+    /// The groups, the largest first.
+    pub groups: Vec<DeadGroup>,
+    /// How many of the tenant's dead letters were looked at, the last failure first.
+    pub scanned: u32,
+    /// Whether it ended although older ones were left: what is counted are the later failures.
+    pub partial: bool,
+}
+
 /// Failed tasks to delete.
 #[derive(Clone, Debug)]
 pub struct PurgeTasks {
@@ -94,8 +105,10 @@ pub trait DeadLetters {
     /// on, perhaps with nothing found.
     async fn dead_letters(&self, page: ListDead) -> Result<DeadList>;
 
-    /// Dead letters by queue, type and error, the largest group first.
-    async fn dead_groups(&self, which: GroupDead) -> Result<Vec<DeadGroup>>;
+    /// Dead letters by queue, type and error, the largest group first. It looks at
+    /// [`crate::limits::DEAD_GROUP_ROWS`] at the most, the last failures, and at fewer where a
+    /// term is dear to look at.
+    async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups>;
 
     /// Deletes failed tasks with everything about them. One that is not there is done, also when
     /// it is another tenant's; one in another state is a conflict.

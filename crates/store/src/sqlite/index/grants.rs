@@ -372,7 +372,7 @@ fn pack(granted: &[Granted]) -> Vec<u8> {
     packed
 }
 
-/// The leases of a batch as its row packs them.
+/// The leases of a batch, as its row holds them.
 pub(in crate::sqlite) fn unpack(session: SessionId, packed: &[u8]) -> Result<Vec<Granted>> {
     let (leases, rest) = packed.as_chunks::<PACKED>();
     if !rest.is_empty() {

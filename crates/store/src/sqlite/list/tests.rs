@@ -39,18 +39,26 @@ fn pages_read_one_bounded_range_in_its_order() {
 
 #[test]
 fn a_task_is_fetched_by_its_key() {
-    let plan = plan(&reader::one());
-    assert!(plan[0].starts_with("SEARCH task USING PRIMARY KEY (id=?)"), "{plan:#?}");
-    assert!(plan.iter().all(|step| step.starts_with("SEARCH")), "{plan:#?}");
+    for text in [reader::one(), filter::verdict_on_one()] {
+        let plan = plan(&text);
+        assert!(plan[0].starts_with("SEARCH task USING PRIMARY KEY (id=?)"), "{plan:#?}");
+        let sound = |step: &String| !step.starts_with("SCAN");
+        assert!(plan.iter().all(sound), "{plan:#?}");
+    }
 }
 
 #[test]
-fn groups_are_counted_lane_by_lane() {
-    let counted = plan(&dead_letters::counted());
-    assert!(counted[0].contains("(tenant=?)"), "{counted:#?}");
-    assert!(counted[1].contains("USING COVERING INDEX dlq_group (lane=?)"), "{counted:#?}");
-    assert!(counted.iter().all(|step| !step.starts_with("SCAN")), "{counted:#?}");
-    let sample = plan(&dead_letters::sample());
-    assert!(sample[0].contains("dlq_group (lane=? AND error_group=? AND failed_at=?)"));
-    assert!(sample.iter().all(|step| !step.contains("B-TREE")), "{sample:#?}");
+fn the_few_that_wait_are_found_by_their_lanes() {
+    for (text, range) in [
+        (few::WAITING, "SEARCH due USING PRIMARY KEY (lane=?)"),
+        (few::LANES, "SEARCH lane USING COVERING INDEX sqlite_autoindex_lane_1 (tenant=?)"),
+    ] {
+        assert_eq!(plan(text), [range]);
+    }
+}
+
+#[test]
+fn groups_are_counted_from_the_last_failure_on() {
+    let range = "SEARCH dlq USING PRIMARY KEY (failed_at>? AND failed_at<?)";
+    assert_eq!(plan(dead_letters::LAST), [range]);
 }
