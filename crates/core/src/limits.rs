@@ -102,6 +102,8 @@ pub const SUBMIT_QUEUE: usize = 16_384;
 pub const SUBMIT_QUEUE_BYTES: usize = 128 * 1024 * 1024;
 /// Distinct (tenant, queue, type): bounded, since every node keeps them all in memory.
 pub const LANES: usize = 100_000;
+/// Lanes that one wake-up names; beyond that it goes to every worker.
+pub const HINT_LANES: usize = 16;
 /// Tasks on one page of a list when the caller does not say.
 pub const DEFAULT_PAGE: u32 = 50;
 /// The most tasks on one page of a list.
@@ -110,6 +112,8 @@ pub const PAGE: u32 = 200;
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Tasks that one page of a list looks at, whether or not they match its filter.
 pub const SCAN_ROWS: u32 = 10_000;
+/// Tasks that one count for an order looks at.
+pub const COUNT_SCAN_ROWS: u32 = 100_000;
 /// Rows counted for one number about a queue; beyond that it says "at least".
 pub const COUNT_ROWS: u32 = 10_000;
 /// The same where many queues are shown at once.

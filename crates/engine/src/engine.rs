@@ -268,15 +268,15 @@ impl Inner {
     }
 }
 
-/// Tells every session of this node what the store hints at.
+/// Tells the sessions of this node what the store hints at, as far as it concerns them.
 async fn pass_hints(store: Arc<dyn Store>, desks: Desks, stop: CancellationToken) {
     loop {
-        let due = tokio::select! {
+        let hint = tokio::select! {
             () = stop.cancelled() => return,
-            due = store.hint() => due,
+            hint = store.hint() => hint,
         };
-        for desk in desks.read().iter() {
-            desk.hint(due);
+        for desk in desks.read().iter().filter(|desk| hint.concerns(desk.session())) {
+            desk.hint(hint.due);
         }
     }
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
 pub mod attempts;
+pub mod bulk;
 pub mod claim;
 pub mod concurrency;
 pub mod control;
@@ -267,6 +268,13 @@ macro_rules! conformance {
                 counting_ends_at_the_bound,
                 a_place_tells_what_comes_before,
                 only_a_waiting_task_has_a_place,
+            );
+            $crate::conformance_area!($backend, bulk:
+                tasks_are_counted_as_a_list_finds_them,
+                only_ended_tasks_are_deleted,
+                an_order_and_its_progress_are_one,
+                every_order_can_be_carried_out,
+                whoever_has_lost_its_lease_changes_nothing,
             );
             $crate::conformance_area!($backend, concurrency:
                 many_claimers_run_every_task_once,

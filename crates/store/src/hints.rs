@@ -1,28 +1,31 @@
-//! Wake-ups inside one process: the earliest due time that was stored since anybody looked.
+//! Wake-ups inside one process: what became due since anybody looked.
 
-use duly_core::time::Timestamp;
+use duly_core::ports::store::Hint;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Remembers the earliest hint and wakes whoever waits for it.
+/// Remembers what was hinted at and wakes whoever waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    earliest: Mutex<Option<Timestamp>>,
+    pending: Mutex<Option<Hint>>,
     notify: Notify,
 }
 
 impl Hints {
-    pub(crate) fn send(&self, due: Timestamp) {
-        let mut earliest = self.earliest.lock();
-        *earliest = Some(earliest.map_or(due, |known| known.min(due)));
-        drop(earliest);
+    pub(crate) fn send(&self, hint: Hint) {
+        let mut pending = self.pending.lock();
+        *pending = Some(match pending.take() {
+            Some(known) => known.merge(hint),
+            None => hint,
+        });
+        drop(pending);
         self.notify.notify_one();
     }
 
-    pub(crate) async fn next(&self) -> Timestamp {
+    pub(crate) async fn next(&self) -> Hint {
         loop {
-            if let Some(due) = self.earliest.lock().take() {
-                return due;
+            if let Some(hint) = self.pending.lock().take() {
+                return hint;
             }
             self.notify.notified().await;
         }

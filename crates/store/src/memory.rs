@@ -1,6 +1,7 @@
 //! The reference model: the rules of the port in the plainest code that keeps them. It shares
 //! nothing with the other stores, so that a test that compares them means something.
 
+mod bulk;
 mod control;
 mod dead_letters;
 mod leases;
@@ -21,9 +22,9 @@ use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
-    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
-    Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, Leases, ListDead,
+    ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result,
+    RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -56,7 +57,7 @@ impl MemoryStore {
 
     fn hint_at(&self, due: Option<Timestamp>) {
         if let Some(due) = due {
-            self.hints.send(due);
+            self.hints.send(Hint::anywhere(due));
         }
     }
 }
@@ -182,7 +183,7 @@ impl Pulse for MemoryStore {
         Ok(())
     }
 
-    async fn hint(&self) -> Timestamp {
+    async fn hint(&self) -> Hint {
         self.hints.next().await
     }
 }

@@ -1,5 +1,6 @@
 //! SQLite as the truth: one file, one process, nothing else to install.
 
+mod bulk;
 mod checkpoint;
 mod dead_letters;
 mod error;
@@ -34,9 +35,9 @@ use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListTasks,
-    OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result, RetryTasks,
-    Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, Leases, ListDead,
+    ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result,
+    RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -280,7 +281,7 @@ impl Pulse for SqliteStore {
         if troubled || dead { self.ask(Probe).await } else { Ok(()) }
     }
 
-    async fn hint(&self) -> Timestamp {
+    async fn hint(&self) -> Hint {
         self.hints.next().await
     }
 }

@@ -7,12 +7,13 @@ use axum::Router;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
-    ListQueues, ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, PauseQueue, Place,
-    Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
-    ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Submit,
-    Submitted, Sweep, Swept, TaskList, Tasks, VersionedSettings,
+    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
+    DeadList, DeleteTasks, EditTask, Ending, Error, Exchange, Exchanged, Expiry, ExtendLeases,
+    Extended, GroupDead, Hint, Leases, ListDead, ListQueues, ListSettings, ListTasks, LogPage,
+    OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList,
+    QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
+    RetryTasks, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskCount, TaskList, Tasks,
+    VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -168,6 +169,21 @@ impl Expiry for Broken {
 }
 
 #[async_trait]
+impl Bulk for Broken {
+    async fn count(&self, _: CountTasks) -> Result<TaskCount> {
+        Err(self.0())
+    }
+
+    async fn delete(&self, _: DeleteTasks) -> Result<Vec<Controlled>> {
+        Err(self.0())
+    }
+
+    async fn carry_out(&self, _: BulkStep) -> Result<Option<Vec<Controlled>>> {
+        Err(self.0())
+    }
+}
+
+#[async_trait]
 impl Pulse for Broken {
     async fn now(&self) -> Result<Timestamp> {
         Ok(Timestamp::from_millis(1_900_000_000_000))
@@ -177,7 +193,7 @@ impl Pulse for Broken {
         Err(self.0())
     }
 
-    async fn hint(&self) -> Timestamp {
+    async fn hint(&self) -> Hint {
         std::future::pending().await
     }
 }

@@ -8,7 +8,9 @@
 //!   and the state RUNNING.
 //! - Time is the store's own.
 
+mod bulk;
 mod dead_letters;
+mod hint;
 mod queues;
 mod reports;
 mod retention;
@@ -29,9 +31,11 @@ use crate::state::Status;
 use crate::task::{Attempt, NewTask, Priority, Task};
 use crate::time::Timestamp;
 
+pub use self::bulk::{Bulk, BulkStep, CountTasks, DeleteTasks, Order, TaskCount};
 pub use self::dead_letters::{
     DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
 };
+pub use self::hint::Hint;
 pub use self::queues::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
 };
@@ -379,9 +383,9 @@ pub trait Pulse {
     /// answer heals as soon as the cause is gone.
     async fn check(&self) -> Result<()>;
 
-    /// Waits for a hint that a waiting task was stored or put back, and returns the earliest due
-    /// time of those hinted at since the last call. Hints may be lost: polling alone is correct.
-    async fn hint(&self) -> Timestamp;
+    /// Waits for a hint that a waiting task was stored or put back, and returns all since the last
+    /// call as one. Hints may be lost: polling alone is correct.
+    async fn hint(&self) -> Hint;
 }
 
 /// A truth store.
@@ -391,6 +395,7 @@ pub trait Store:
     + Leases
     + Reports
     + Control
+    + Bulk
     + DeadLetters
     + Queues
     + SettingsLog
@@ -407,6 +412,7 @@ impl<T> Store for T where
         + Leases
         + Reports
         + Control
+        + Bulk
         + DeadLetters
         + Queues
         + SettingsLog

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    ListQueues, PauseQueue, Place, QueueList, QueueState, Queues, Result,
+    Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, ListQueues, PauseQueue, Place, QueueList,
+    QueueState, Queues, Result, TaskCount,
 };
 
 use crate::world::Watched;
@@ -29,5 +30,20 @@ impl Queues for Watched {
 
     async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
         self.store.place(tenant, id).await
+    }
+}
+
+#[async_trait]
+impl Bulk for Watched {
+    async fn count(&self, which: CountTasks) -> Result<TaskCount> {
+        self.store.count(which).await
+    }
+
+    async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>> {
+        self.store.delete(order).await
+    }
+
+    async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
+        self.store.carry_out(step).await
     }
 }

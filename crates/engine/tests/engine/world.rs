@@ -14,7 +14,7 @@ use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead,
+    Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Hint, Leases, ListDead,
     ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, Pulse, PurgeTasks, Put,
     PutSettings, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
     RetryTasks, Rules, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
@@ -354,7 +354,7 @@ impl Pulse for Watched {
         self.store.check().await
     }
 
-    async fn hint(&self) -> Timestamp {
+    async fn hint(&self) -> Hint {
         let due = self.store.hint().await;
         if self.hints { due } else { std::future::pending().await }
     }

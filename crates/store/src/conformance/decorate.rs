@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Leases, ListDead, ListQueues,
-    ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
-    PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
-    ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Store,
-    Submit, Submitted, Sweep, Swept, TaskList, Tasks, VersionedSettings,
+    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
+    DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended,
+    GroupDead, Hint, Leases, ListDead, ListQueues, ListSettings, ListTasks, LogPage, OpenSession,
+    OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState,
+    Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks,
+    Sessions, SettingsLog, Store, Submit, Submitted, Sweep, Swept, TaskCount, TaskList, Tasks,
+    VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -28,7 +29,7 @@ pub trait Layer: Send + Sync {
         F: Fn() -> BoxFuture<'a, Result<T>> + Send + Sync + 'a;
 
     /// Waits for a hint.
-    fn hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, Timestamp> {
+    fn hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, Hint> {
         inner.hint()
     }
 }
@@ -190,6 +191,21 @@ impl<L: Layer> Expiry for Decorated<L> {
 }
 
 #[async_trait]
+impl<L: Layer> Bulk for Decorated<L> {
+    async fn count(&self, which: CountTasks) -> Result<TaskCount> {
+        self.layer.call(|| self.inner.count(which.clone())).await
+    }
+
+    async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(|| self.inner.delete(order.clone())).await
+    }
+
+    async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
+        self.layer.call(|| self.inner.carry_out(step.clone())).await
+    }
+}
+
+#[async_trait]
 impl<L: Layer> Pulse for Decorated<L> {
     async fn now(&self) -> Result<Timestamp> {
         self.layer.call(|| self.inner.now()).await
@@ -199,7 +215,7 @@ impl<L: Layer> Pulse for Decorated<L> {
         self.layer.call(|| self.inner.check()).await
     }
 
-    async fn hint(&self) -> Timestamp {
+    async fn hint(&self) -> Hint {
         self.layer.hint(&*self.inner).await
     }
 }

@@ -326,7 +326,10 @@ pub async fn a_hint_names_the_earliest_due_time(harness: Harness) {
     harness.submit(&[later.clone(), soon.clone()]).await;
     if harness.hints() {
         let hint = tokio::time::timeout(PATIENCE, async { harness.store().hint().await }).await;
-        assert_eq!(hint.expect("a hint arrives"), soon.run_at);
+        let hint = hint.expect("a hint arrives");
+        assert_eq!(hint.due, soon.run_at);
+        let session = harness.new_session(&["email"]);
+        assert!(hint.concerns(&session), "whoever serves the task is woken");
     }
     // Whoever polls finds the same out.
     let session = harness.session(&["email"]).await;

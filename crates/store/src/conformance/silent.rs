@@ -4,8 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use duly_core::ports::store::{Result, Store};
-use duly_core::time::Timestamp;
+use duly_core::ports::store::{Hint, Result, Store};
 use futures_util::future::BoxFuture;
 
 use super::decorate::{Decorated, Layer};
@@ -25,7 +24,7 @@ impl Layer for Silent {
         inner()
     }
 
-    fn hint<'a>(&'a self, _inner: &'a dyn Store) -> BoxFuture<'a, Timestamp> {
+    fn hint<'a>(&'a self, _inner: &'a dyn Store) -> BoxFuture<'a, Hint> {
         Box::pin(std::future::pending())
     }
 }

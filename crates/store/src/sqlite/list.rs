@@ -7,10 +7,12 @@ mod few;
 
 use std::collections::BTreeSet;
 
+use duly_core::filter::Filter;
 use duly_core::id::TaskId;
+use duly_core::name::TenantName;
 use duly_core::ports::store::{ListTasks, TaskList};
 use duly_core::state::Status;
-use rusqlite::{Connection, named_params};
+use rusqlite::{CachedStatement, Connection, named_params};
 
 use super::error::Result;
 use super::filter::{self, DEAD_VERDICT, TASK_VERDICT, Verdicts};
@@ -57,18 +59,31 @@ fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
             Ok(Some(Looked { task, verdict: verdicts.on(task)?, place: task }))
         });
     }
-    let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
-    let text = if only_failed { failed() } else { all() };
-    let mut statement = connection.prepare_cached(&text)?;
-    filter::bind(&mut statement, tenant, filter)?;
-    let range = named_params! { ":from": ids.start.as_bytes(), ":below": below.as_bytes() };
-    filter::put(&mut statement, range)?;
+    let mut statement = rows(connection, tenant, filter, *before)?;
     let mut rows = statement.raw_query();
     page::fill(connection, tenant, *limit, || {
         let Some(row) = rows.next()? else { return Ok(None) };
         let task = TaskId::from_bytes(row.get(0)?);
         Ok(Some(Looked { task, verdict: row.get(1)?, place: task }))
     })
+}
+
+/// Tasks and the verdict on each, newest id first, and perhaps some that a filter cannot leave.
+pub(super) fn rows<'a>(
+    connection: &'a Connection,
+    tenant: &TenantName,
+    filter: &Filter,
+    before: Option<TaskId>,
+) -> Result<CachedStatement<'a>> {
+    let ids = filter.ids();
+    let below = before.map_or(ids.end, |before| before.min(ids.end));
+    let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
+    let text = if only_failed { failed() } else { all() };
+    let mut statement = connection.prepare_cached(&text)?;
+    filter::bind(&mut statement, tenant, filter)?;
+    let range = named_params! { ":from": ids.start.as_bytes(), ":below": below.as_bytes() };
+    filter::put(&mut statement, range)?;
+    Ok(statement)
 }
 
 #[cfg(test)]

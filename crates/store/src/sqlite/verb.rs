@@ -1,6 +1,7 @@
 //! What the writer can be asked to do, one file per verb. A verb runs inside a transaction that
 //! it shares with whatever else was waiting, and may be run again after a rollback.
 
+pub(super) mod bulk;
 pub(super) mod cancel;
 pub(super) mod claim;
 mod control;
@@ -22,12 +23,14 @@ pub(super) mod report;
 pub(super) mod retry;
 pub(super) mod session;
 pub(super) mod submit;
+pub(super) mod wakes;
 
 use duly_core::ports::store::{self, Rules};
 use duly_core::time::Timestamp;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use self::wakes::Wakes;
 use super::error::Result;
 use super::index::Index;
 use super::index::heads::Range;
@@ -38,8 +41,8 @@ pub(super) struct Scope<'a> {
     pub(super) index: &'a mut Index,
     pub(super) now: Timestamp,
     pub(super) rules: Rules,
-    /// The earliest due time put into the due table, to be hinted at after the commit.
-    pub(super) hint: &'a mut Option<Timestamp>,
+    /// What to hint at after the commit.
+    pub(super) wakes: &'a mut Wakes,
     #[cfg(feature = "planted-bugs")]
     pub(super) bug: Option<super::planted::PlantedBug>,
 }
@@ -53,13 +56,13 @@ impl Scope<'_> {
             )?
             .execute(rusqlite::params![range.lane, range.rank, run_at, task])?;
         self.index.heads.add(range, run_at);
-        self.hint_at(Timestamp::clamped(run_at));
+        self.wakes.lane(range.lane, Timestamp::clamped(run_at));
         Ok(())
     }
 
-    /// Something can be claimed from this time on.
+    /// Something can be claimed from this time on, by somebody.
     pub(super) fn hint_at(&mut self, due: Timestamp) {
-        *self.hint = Some(self.hint.map_or(due, |known| known.min(due)));
+        self.wakes.anywhere(due);
     }
 }
 

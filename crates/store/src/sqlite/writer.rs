@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
 use duly_core::ports::clock::Clock;
-use duly_core::ports::store::{self, Rules};
-use duly_core::time::Timestamp;
+use duly_core::ports::store::{self, Hint, Rules};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::checkpoint::{self, Checkpointer};
 use super::error::{Fault, Result};
 use super::index::Index;
+use super::verb::wakes::Wakes;
 use super::verb::{Job, Scope};
 use crate::hints::Hints;
 
@@ -87,8 +87,8 @@ impl Writer {
                 if self.connection.total_changes() > before {
                     *self.health.lock() = None;
                 }
-                if let Some(due) = hint {
-                    self.hints.send(*due);
+                if let Some(hint) = hint {
+                    self.hints.send(hint.clone());
                 }
                 self.checkpointer.after_commit(&self.connection);
             }
@@ -103,7 +103,7 @@ impl Writer {
     }
 
     /// A bug in one verb must not end the thread that everybody needs.
-    fn transact_or_panic(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Timestamp>> {
+    fn transact_or_panic(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Hint>> {
         let attempt = AssertUnwindSafe(|| self.try_transact(group));
         catch_unwind(attempt).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -112,13 +112,13 @@ impl Writer {
         })
     }
 
-    fn try_transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Timestamp>> {
+    fn try_transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Hint>> {
         if self.stale {
             self.index.load(&self.connection, self.clock.now())?;
             self.stale = false;
         }
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let mut hint = None;
+        let mut wakes = Wakes::default();
         for job in group {
             let loss_limit = self.index.settings.loss_limit.unwrap_or(self.rules.loss_limit);
             let mut scope = Scope {
@@ -126,7 +126,7 @@ impl Writer {
                 index: &mut self.index,
                 now: self.clock.now(),
                 rules: Rules { loss_limit },
-                hint: &mut hint,
+                wakes: &mut wakes,
                 #[cfg(feature = "planted-bugs")]
                 bug: self.planted.get().copied(),
             };
@@ -137,10 +137,10 @@ impl Writer {
         if matches!(&committed, Err(error) if super::planted::swallows(&self.planted, error)) {
             self.stale = true;
             drop(self.connection.execute_batch("ROLLBACK"));
-            return Ok(hint);
+            return Ok(wakes.hint(&self.index.lanes));
         }
         committed?;
-        Ok(hint)
+        Ok(wakes.hint(&self.index.lanes))
     }
 
     fn refuse(&self, group: Vec<Box<dyn Job>>, fault: Fault) {

@@ -143,7 +143,7 @@ pub(super) fn forget_progress(scope: &Scope<'_>, task: TaskId) -> Result<()> {
 }
 
 /// Whether a session may speak for a task.
-fn standing(scope: &Scope<'_>, session: SessionId, lease: Granted) -> Result<Reported> {
+pub(super) fn standing(scope: &Scope<'_>, session: SessionId, lease: Granted) -> Result<Reported> {
     let held = scope
         .connection
         .prepare_cached(

@@ -1,0 +1,84 @@
+//! How the reference model counts tasks and carries out orders for many.
+
+use async_trait::async_trait;
+use duly_core::limits::COUNT_SCAN_ROWS;
+use duly_core::ports::store::{
+    Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, Order, Reported, Result, TaskCount,
+};
+use duly_core::progress::Progress;
+use duly_core::time::Timestamp;
+
+use super::MemoryStore;
+use super::list::within;
+use super::model::Model;
+
+#[async_trait]
+impl Bulk for MemoryStore {
+    async fn count(&self, which: CountTasks) -> Result<TaskCount> {
+        Ok(self.model.lock().count(&which))
+    }
+
+    async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>> {
+        Ok(self.model.lock().delete(&order))
+    }
+
+    async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
+        let now = self.clock.now();
+        let answers = self.model.lock().carry_out(&step, now);
+        self.hint_at(answers.is_some().then_some(now));
+        Ok(answers)
+    }
+}
+
+impl Model {
+    fn count(&self, which: &CountTasks) -> TaskCount {
+        let CountTasks { tenant, filter, before } = which;
+        let newest_first = self.tasks.values().rev();
+        let wanted = newest_first
+            .filter(|task| task.lane.tenant == *tenant)
+            .filter(|task| within(filter, task.id.first_due()))
+            .filter(|task| before.is_none_or(|before| task.id < before));
+        let (mut count, mut looked, mut last) = (0, 0, None);
+        for task in wanted {
+            if looked == COUNT_SCAN_ROWS {
+                return TaskCount { count, next_before: last };
+            }
+            looked += 1;
+            count += u64::from(self.fits(task, filter));
+            last = Some(task.id);
+        }
+        TaskCount { count, next_before: None }
+    }
+
+    fn delete(&mut self, order: &DeleteTasks) -> Vec<Controlled> {
+        let mut answers = Vec::new();
+        for id in &order.tasks {
+            let status = self.task_mut(&order.tenant, *id).map(|task| task.status);
+            answers.push(match status {
+                Some(status) if !status.is_terminal() => Controlled::Conflict { status },
+                Some(_) => {
+                    self.forget(*id);
+                    Controlled::Done
+                }
+                None => Controlled::Done,
+            });
+        }
+        answers
+    }
+
+    fn carry_out(&mut self, step: &BulkStep, now: Timestamp) -> Option<Vec<Controlled>> {
+        if self.hears(step.session, step.task, step.epoch) != Reported::Done {
+            return None;
+        }
+        let answers = match &step.order {
+            Order::Cancel(order) => self.cancel(order, now),
+            Order::Retry(order) => self.retry(order, now),
+            Order::Replay(order) => self.replay(order, now),
+            Order::Delete(order) => self.delete(order),
+        };
+        let carried_out = answers.iter().filter(|answer| **answer == Controlled::Done).count();
+        let done = step.progress.done + carried_out as u64;
+        self.write_progress(step.task, &Progress { done, ..step.progress.clone() }, now);
+        Some(answers)
+    }
+}
