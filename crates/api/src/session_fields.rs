@@ -24,10 +24,10 @@ pub(crate) fn worker(body: &[u8], tenant: &TenantName) -> Result<RemoteWorker, A
     let name = worker_name(&mut fields, name);
     let here = at.field("types");
     let types = fields.filled_list(types, here, SESSION_NAMES);
-    let types = each_name(&mut fields, &types, here, TypeName::new);
+    let types = each_name(&mut fields, &types, here, TypeName::given);
     let here = at.field("queues");
     let queues = fields.list(queues, here, SESSION_NAMES);
-    let queues = each_name(&mut fields, &queues, here, QueueName::new);
+    let queues = each_name(&mut fields, &queues, here, QueueName::given);
     // For people, who cannot see it yet.
     fields.whole(capacity, at.field("capacity"), 1..=CONCURRENCY as u64);
     fields.end(Some(RemoteWorker { name, tenant: tenant.clone(), types, queues }))

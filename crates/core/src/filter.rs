@@ -114,6 +114,12 @@ impl Filter {
         Ok(Self { statuses: BTreeSet::new(), ..filter })
     }
 
+    /// Reads a filter that may name some states only; any other is refused rather than found
+    /// nowhere.
+    pub fn parse_among(text: &str, now: Timestamp, statuses: &[Status]) -> Result<Self, BadFilter> {
+        Self::read(text, now, statuses)
+    }
+
     fn read(text: &str, now: Timestamp, statuses: &[Status]) -> Result<Self, BadFilter> {
         if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
             return Err(BadFilter::new(at, &text[at..], Why::TooLong));

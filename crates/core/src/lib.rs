@@ -8,6 +8,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod back_off;
+pub mod bulk;
 pub mod error_group;
 pub mod filter;
 pub mod id;

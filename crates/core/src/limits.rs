@@ -112,6 +112,10 @@ pub const PAGE: u32 = 200;
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Tasks that one page of a list looks at, whether or not they match its filter.
 pub const SCAN_ROWS: u32 = 10_000;
+/// Tasks that one order may name.
+pub const BULK_IDS: usize = 10_000;
+/// Tasks of one step of an order for many; a step is one commit.
+pub const BULK_STEP: u32 = 500;
 /// Tasks that one count for an order looks at.
 pub const COUNT_SCAN_ROWS: u32 = 100_000;
 /// Rows counted for one number about a queue; beyond that it says "at least".

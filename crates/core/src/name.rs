@@ -7,10 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::NAME_CHARS;
 
-/// The text breaks the rule for names.
+/// Why a text cannot be a name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("must match [a-z0-9][a-z0-9._-]{{0,99}}")]
-pub struct BadName;
+pub enum BadName {
+    /// It breaks the rule for names.
+    #[error("must match [a-z0-9][a-z0-9._-]{{0,99}}")]
+    Rule,
+    /// It is one of the system's own.
+    #[error("must not begin with `duly.`, which is for the system's own tasks")]
+    Reserved,
+}
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
@@ -24,6 +30,17 @@ macro_rules! name {
             pub fn new(text: &str) -> Result<Self, BadName> {
                 check(text)?;
                 Ok(Self(text.into()))
+            }
+
+            /// Takes a name from a caller: the system's own are refused.
+            pub fn given(text: &str) -> Result<Self, BadName> {
+                let name = Self::new(text)?;
+                if name.is_reserved() { Err(BadName::Reserved) } else { Ok(name) }
+            }
+
+            /// Whether it is one of the system's own.
+            pub fn is_reserved(&self) -> bool {
+                self.0.starts_with(RESERVED)
             }
 
             /// The name's text.
@@ -67,7 +84,22 @@ name! {
     TenantName
 }
 
+/// What the names of the system's own types and queues begin with.
+const RESERVED: &str = "duly.";
+
+impl TypeName {
+    /// The type of tasks that carry out an order for many others.
+    pub fn bulk() -> Self {
+        Self("duly.bulk".into())
+    }
+}
+
 impl QueueName {
+    /// The queue of the system's own tasks.
+    pub fn system() -> Self {
+        Self("duly.system".into())
+    }
+
     /// The queue of a task that does not name one.
     pub fn default_queue() -> Self {
         Self("default".into())
@@ -96,7 +128,7 @@ fn check(text: &str) -> Result<(), BadName> {
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let first = text.bytes().next().is_some_and(word);
     let rest = text.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'_' | b'-'));
-    if first && rest && text.len() <= NAME_CHARS { Ok(()) } else { Err(BadName) }
+    if first && rest && text.len() <= NAME_CHARS { Ok(()) } else { Err(BadName::Rule) }
 }
 
 #[cfg(test)]
@@ -111,7 +143,10 @@ mod tests {
         }
         let too_long = "a".repeat(NAME_CHARS + 1);
         for bad in ["", "A", ".a", "-a", "_a", "a b", "ä", "a/b", "a\0", &too_long] {
-            assert_eq!(TypeName::new(bad), Err(BadName), "{bad}");
+            assert_eq!(TypeName::new(bad), Err(BadName::Rule), "{bad}");
         }
+        assert_eq!(TypeName::new(TypeName::bulk().as_str()), Ok(TypeName::bulk()));
+        assert_eq!(TypeName::given(TypeName::bulk().as_str()), Err(BadName::Reserved));
+        assert_eq!(QueueName::new(QueueName::system().as_str()), Ok(QueueName::system()));
     }
 }

@@ -227,14 +227,14 @@ impl Draft {
             errors.push(FieldError::of("type", "REQUIRED", "is required"));
             return None;
         };
-        let name = TypeName::new(text);
+        let name = TypeName::given(text);
         name.map_err(|bad| errors.push(FieldError::of("type", "INVALID_NAME", bad.to_string())))
             .ok()
     }
 
     fn check_queue(&self, errors: &mut Vec<FieldError>) -> Option<QueueName> {
         let Some(text) = &self.queue else { return Some(QueueName::default_queue()) };
-        let name = QueueName::new(text);
+        let name = QueueName::given(text);
         name.map_err(|bad| errors.push(FieldError::of("queue", "INVALID_NAME", bad.to_string())))
             .ok()
     }

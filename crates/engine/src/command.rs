@@ -1,5 +1,6 @@
 //! What callers can ask for, one file per verb.
 
+pub mod bulk;
 pub mod control;
 pub mod dead_letters;
 pub mod explain;

@@ -29,6 +29,7 @@ use crate::served::Served;
 use crate::settings::Current;
 use crate::source::LocalSource;
 use crate::submitter::{Submission, Submitter};
+use crate::system;
 
 /// Cheap to clone; the loops end with [`Engine::close`].
 #[derive(Clone)]
@@ -80,6 +81,12 @@ pub struct LocalWorker {
     pub queues: Vec<QueueName>,
 }
 
+/// A session of this process, and where it gets its work from.
+pub(crate) struct Opened {
+    pub(crate) session: SessionId,
+    pub(crate) source: Arc<dyn WorkSource>,
+}
+
 impl Engine {
     /// Starts the loops on the current runtime.
     pub fn start(store: Arc<dyn Store>, random: Arc<dyn Random>, config: Config) -> Self {
@@ -114,11 +121,17 @@ impl Engine {
             remotes,
         };
         inner.start_loops(inbox);
-        Self { inner: Arc::new(inner) }
+        let engine = Self { inner: Arc::new(inner) };
+        engine.spawn(system::run(engine.clone(), engine.inner.stop.clone()));
+        engine
     }
 
     /// Opens a session for a worker in this process and returns its source of work.
     pub async fn open_worker(&self, worker: LocalWorker) -> store::Result<Arc<dyn WorkSource>> {
+        Ok(self.open_session(worker).await?.source)
+    }
+
+    pub(crate) async fn open_session(&self, worker: LocalWorker) -> store::Result<Opened> {
         let inner = &self.inner;
         let now = inner.store.now().await?;
         let LocalWorker { name, types, queues } = worker;
@@ -133,7 +146,13 @@ impl Engine {
         inner.store.open_session(session.clone()).await?;
         inner.sessions.lock().push(session.id);
         let attached = inner.remotes.start(&session);
-        Ok(Arc::new(LocalSource { desk: attached.desk, finishes: attached.finishes }))
+        let source = LocalSource { desk: attached.desk, finishes: attached.finishes };
+        Ok(Opened { session: session.id, source: Arc::new(source) })
+    }
+
+    /// Runs something that ends with the loops.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.inner.loops.spawn(work);
     }
 
     /// One task.

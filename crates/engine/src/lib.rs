@@ -16,6 +16,7 @@ mod served;
 mod settings;
 mod source;
 mod submitter;
+mod system;
 
 pub use engine::{Config, Engine};
 pub use rates::Rate;

@@ -66,6 +66,7 @@ impl World {
             hints,
             submits: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
+            system: Mutex::default(),
             reads: AtomicUsize::new(0),
             unreadable: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
@@ -128,7 +129,9 @@ pub(crate) struct Watched {
     pub(crate) store: MemoryStore,
     hints: bool,
     submits: AtomicUsize,
+    /// Of workers, not of the engine for its own tasks.
     exchanges: AtomicUsize,
+    system: Mutex<Option<SessionId>>,
     reads: AtomicUsize,
     unreadable: AtomicBool,
     failures: AtomicUsize,
@@ -231,6 +234,9 @@ impl Tasks for Watched {
 #[async_trait]
 impl Sessions for Watched {
     async fn open_session(&self, session: OpenSession) -> Result<()> {
+        if session.name == "system" {
+            *self.system.lock().unwrap() = Some(session.id);
+        }
         self.store.open_session(session).await
     }
 
@@ -258,7 +264,9 @@ impl Sessions for Watched {
 #[async_trait]
 impl Leases for Watched {
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
-        self.exchanges.fetch_add(1, Ordering::SeqCst);
+        if *self.system.lock().unwrap() != Some(exchange.session) {
+            self.exchanges.fetch_add(1, Ordering::SeqCst);
+        }
         self.fail()?;
         let poison = *self.poison.lock().unwrap();
         let any = self.releases_fail.load(Ordering::SeqCst);
