@@ -4,6 +4,7 @@
 mod attempt;
 mod buffer;
 mod completer;
+mod concurrency;
 mod outside;
 mod pace;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::lease::Lease;
-use duly_core::limits::{CONCURRENCY, PREFETCH, STORE_BATCH, TIMEOUT};
+use duly_core::limits::{PREFETCH, STORE_BATCH, TIMEOUT};
 use duly_core::ports::random::Random;
 use duly_core::ports::work_source::{Closed, WorkSource};
 use futures_util::FutureExt;
@@ -24,6 +25,8 @@ use tokio_util::task::TaskTracker;
 use self::attempt::{Ended, Floor};
 use self::buffer::Buffer;
 use self::completer::Completer;
+use self::concurrency::Changes;
+pub use self::concurrency::Concurrency;
 use self::outside::{Outside, Word};
 use self::pace::Pace;
 use crate::cancels::Cancels;
@@ -32,7 +35,7 @@ use crate::registry::Registry;
 /// How much a worker does at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Handlers that run at the same time.
+    /// Handlers that run at the same time, to begin with; see [`Executor::concurrency`].
     pub concurrency: usize,
     /// Leases taken beyond those that run, at the most; long tasks get fewer.
     pub prefetch: usize,
@@ -55,7 +58,10 @@ pub struct Report {
 
 /// Runs handlers on leases from one source.
 pub struct Executor {
-    config: Config,
+    /// Handlers that may run now.
+    places: usize,
+    concurrency: Concurrency,
+    changes: Changes,
     source: Arc<dyn WorkSource>,
     floor: Arc<Floor>,
     ended: UnboundedReceiver<Vec<Ended>>,
@@ -81,7 +87,6 @@ impl Executor {
         source: Arc<dyn WorkSource>,
         random: Arc<dyn Random>,
     ) -> Self {
-        assert!((1..=CONCURRENCY).contains(&config.concurrency), "bad concurrency: {config:?}");
         assert!(config.prefetch <= PREFETCH, "bad prefetch: {config:?}");
         let (sender, ended) = unbounded_channel();
         let floor = Floor {
@@ -92,8 +97,11 @@ impl Executor {
             cancels: Cancels::default(),
             ended: sender,
         };
+        let (concurrency, changes) = concurrency::channel(config.concurrency);
         Self {
-            config,
+            places: config.concurrency,
+            concurrency,
+            changes,
             completer: Completer::new(Arc::clone(&source)),
             source,
             floor: Arc::new(floor),
@@ -102,6 +110,11 @@ impl Executor {
             buffer: Buffer::default(),
             running: 0,
         }
+    }
+
+    /// Changes how many handlers run at once, also while the worker runs.
+    pub fn concurrency(&self) -> Concurrency {
+        self.concurrency.clone()
     }
 
     /// Works until the token is cancelled or the source closes. Cancelled, it hands back what
@@ -135,6 +148,10 @@ impl Executor {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
+                places = self.changes.next() => {
+                    self.resize(places);
+                    claim = claim.filter(|claim| claim.max <= self.room());
+                }
                 answered = self.completer.answered() => answered?,
                 leases = granted(&mut claim) => {
                     claim = None;
@@ -144,8 +161,7 @@ impl Executor {
                 word = outside.word() => self.hear(word),
                 () = self.buffer.impatient() => {
                     self.hand_back_overdue();
-                    let room = self.room();
-                    claim = claim.filter(|claim| claim.max <= room);
+                    claim = claim.filter(|claim| claim.max <= self.room());
                 }
             }
         }
@@ -201,7 +217,7 @@ impl Executor {
     /// How many more leases may be held.
     fn room(&self) -> usize {
         let held = self.running + self.buffer.len();
-        (self.config.concurrency + self.pace.prefetch()).saturating_sub(held)
+        (self.places + self.pace.prefetch()).saturating_sub(held)
     }
 
     fn claim(&self, room: usize) -> PendingClaim {
@@ -214,8 +230,9 @@ impl Executor {
     fn start_waiting(&mut self) {
         let chunk = self.pace.chunk();
         loop {
-            let places = self.config.concurrency - self.running;
-            let count = chunk.min(places).min(self.buffer.len());
+            // More may run than there are places, since their number was lowered.
+            let free = self.places.saturating_sub(self.running);
+            let count = chunk.min(free).min(self.buffer.len());
             if count == 0 {
                 return;
             }
@@ -244,6 +261,18 @@ impl Executor {
                 self.floor.cancels.add(leases);
             }
             Word::RollCall(answer) => answer(self.buffer.tasks()),
+        }
+    }
+
+    /// Goes by another number of places. Leases that would wait too long for one of them are
+    /// handed back, the newest first.
+    fn resize(&mut self, places: usize) {
+        self.places = places;
+        self.pace.resize(places);
+        let held = self.running + self.buffer.len();
+        let surplus = held.saturating_sub(places + self.pace.prefetch());
+        for lease in self.buffer.take_newest(surplus) {
+            self.completer.push(lease.release());
         }
     }
 

@@ -15,7 +15,7 @@ mod log;
 pub mod outbound;
 pub mod registry;
 
-pub use executor::{Config, Executor, Report};
+pub use executor::{Concurrency, Config, Executor, Report};
 pub use handler::{Context, Handler, HandlerError, Output};
 pub use outbound::Guard;
 pub use registry::Registry;

@@ -41,6 +41,12 @@ impl Buffer {
         self.waiting.drain(..count).map(|waiting| waiting.lease)
     }
 
+    /// Takes the newest leases, as many as there are up to this number.
+    pub(super) fn take_newest(&mut self, count: usize) -> impl Iterator<Item = Lease> {
+        let kept = self.waiting.len().saturating_sub(count);
+        self.waiting.drain(kept..).map(|waiting| waiting.lease)
+    }
+
     /// Takes the leases that are gone, and says what to tell of them.
     pub(super) fn give_up(&mut self, gone: &[TakenBack]) -> Vec<Finish> {
         let mut given_up = Vec::new();

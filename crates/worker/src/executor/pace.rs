@@ -29,6 +29,11 @@ impl Pace {
         Self { config, mean_nanos: None, halted: false }
     }
 
+    /// So many handlers may run from now on.
+    pub(super) fn resize(&mut self, concurrency: usize) {
+        self.config.concurrency = concurrency;
+    }
+
     /// A handler ended after this time.
     pub(super) fn ended(&mut self, took: Duration) {
         let took = nanos(took);

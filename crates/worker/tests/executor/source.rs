@@ -11,7 +11,7 @@ use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
 use duly_core::ports::work_source::{Closed, RollCall, TakenBack, WorkSource};
 use duly_core::time::Timestamp;
-use duly_worker::{Config, Executor, Registry, Report};
+use duly_worker::{Concurrency, Config, Executor, Registry, Report};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -160,6 +160,7 @@ impl Random for Counting {
 pub(crate) struct Rig {
     pub(crate) source: Arc<Source>,
     pub(crate) shutdown: CancellationToken,
+    pub(crate) concurrency: Concurrency,
     pub(crate) worker: JoinSet<Report>,
 }
 
@@ -174,15 +175,35 @@ impl Rig {
         registry: Registry,
         grace: Duration,
     ) -> Self {
+        Self::prepare(Config { concurrency, prefetch }, registry, grace, |_| {})
+    }
+
+    /// A worker that takes nothing ahead, and something to do before it starts.
+    pub(crate) fn start_with(
+        concurrency: usize,
+        registry: Registry,
+        before: impl FnOnce(&Concurrency),
+    ) -> Self {
+        let config = Config { concurrency, prefetch: 0 };
+        Self::prepare(config, registry, Duration::from_secs(30), before)
+    }
+
+    fn prepare(
+        config: Config,
+        registry: Registry,
+        grace: Duration,
+        before: impl FnOnce(&Concurrency),
+    ) -> Self {
         let source = Arc::new(Source(Arc::new(watch::Sender::new(Seen::default()))));
         let random = Arc::new(Counting(Mutex::new(0)));
-        let config = Config { concurrency, prefetch };
         let work_source: Arc<dyn WorkSource> = source.clone();
         let executor = Executor::new(config, registry, work_source, random);
+        let concurrency = executor.concurrency();
+        before(&concurrency);
         let shutdown = CancellationToken::new();
         let mut worker = JoinSet::new();
         worker.spawn(executor.run(shutdown.clone(), grace));
-        Self { source, shutdown, worker }
+        Self { source, shutdown, concurrency, worker }
     }
 
     /// Waits until the worker has ended.
