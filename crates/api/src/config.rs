@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duly_core::limits::LOSSES;
 use duly_core::name::TenantName;
 
 use crate::guard::HostPolicy;
@@ -21,6 +22,11 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// Connections at once; further ones wait to be accepted.
     pub connections: usize,
+    /// Handlers that run at once in this process, unless the settings say otherwise; 0 if it has
+    /// no worker at all.
+    pub worker_concurrency: usize,
+    /// Lost leases after which a task is failed, unless the settings say otherwise.
+    pub loss_limit: u32,
     /// Whose tasks all callers see.
     pub tenant: TenantName,
     /// Tells this process's request ids from those of others; any random number.
@@ -36,6 +42,8 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(60),
             shutdown_grace: Duration::from_secs(10),
             connections: 10_000,
+            worker_concurrency: 0,
+            loss_limit: LOSSES,
             tenant: TenantName::default_tenant(),
             instance: 0,
         }

@@ -66,6 +66,22 @@ impl Place for QueueName {
     }
 }
 
+/// A version of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SettingsPlace(pub(crate) u64);
+
+impl Place for SettingsPlace {
+    const LIST: &'static str = "settings";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.0.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(u64::from_be_bytes).map(Self)
+    }
+}
+
 /// What a cursor holds for beside its list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
@@ -134,6 +150,8 @@ mod tests {
         let scope = scope(&tenant, "queue:mail");
         assert_eq!(decode::<TaskId>(scope, &encode(scope, &id())).unwrap(), id());
         assert_eq!(decode::<DeadPlace>(scope, &encode(scope, &dead())).unwrap(), dead());
+        let version = SettingsPlace(7);
+        assert_eq!(decode::<SettingsPlace>(scope, &encode(scope, &version)).unwrap(), version);
     }
 
     #[test]
@@ -142,6 +160,7 @@ mod tests {
         let scope = scope(&tenant, "");
         assert!(decode::<DeadPlace>(scope, &encode(scope, &id())).is_err());
         assert!(decode::<TaskId>(scope, &encode(scope, &dead())).is_err());
+        assert!(decode::<SettingsPlace>(scope, &encode(scope, &id())).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
-use duly_engine::command::{submit, worker};
+use duly_engine::command::{settings, submit, worker};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -53,9 +53,12 @@ codes! {
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
     QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
+    VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
+    VersionMismatch "VERSION_MISMATCH" PRECONDITION_FAILED "There is a newer version";
+    IfMatchRequired "IF_MATCH_REQUIRED" PRECONDITION_REQUIRED "The header If-Match is missing";
     BodyTooLarge "BODY_TOO_LARGE" PAYLOAD_TOO_LARGE "The body is too large";
     PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "The payload is too large";
     TooManyItems "TOO_MANY_ITEMS" PAYLOAD_TOO_LARGE "The batch has too many items";
@@ -272,6 +275,23 @@ impl From<worker::Error> for ApiError {
             worker::Error::TooManySessions => Self::retry(Code::TooManySessions, 10, detail),
             worker::Error::Closed => Self::shutting_down(),
             worker::Error::Store(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<settings::Error> for ApiError {
+    fn from(error: settings::Error) -> Self {
+        let found = error.to_string();
+        match error {
+            settings::Error::VersionMismatch { .. } => {
+                let detail = format!("{found}, which If-Match does not name; read them again");
+                Self::new(Code::VersionMismatch, detail)
+            }
+            settings::Error::VersionNotFound { .. } => {
+                let detail = format!("{found}; GET /settings/history lists those that are kept");
+                Self::new(Code::VersionNotFound, detail)
+            }
+            settings::Error::Store(error) => Self::from(error),
         }
     }
 }

@@ -87,8 +87,35 @@ impl Fields {
         }
     }
 
+    /// What was checked, unless reading it or the check found something wrong.
+    pub(crate) fn conclude<T>(
+        mut self,
+        checked: Result<T, Vec<FieldError>>,
+    ) -> Result<T, ApiError> {
+        let found = match checked {
+            Ok(checked) => return self.end(Some(checked)),
+            Err(found) => found,
+        };
+        // A field that could not even be read counts as absent for the check; that is no news.
+        let unread: Vec<_> = self.errors.iter().map(|error| error.pointer.clone()).collect();
+        let news = found.into_iter().filter(|error| !unread.contains(&error.pointer));
+        self.errors.extend(news);
+        self.end(None)
+    }
+
     /// The values of an object's fields, in the order of `names`; nothing if it is no object.
     pub(crate) fn object<'a, const N: usize>(
+        &mut self,
+        value: &'a RawValue,
+        at: Place<'_>,
+        names: [&'static str; N],
+    ) -> Option<[Option<&'a RawValue>; N]> {
+        let values = self.object_with_nulls(value, at, names)?;
+        Some(values.map(|value| value.filter(|value| value.get() != "null")))
+    }
+
+    /// The same for an object in which `null` and nothing differ.
+    pub(crate) fn object_with_nulls<'a, const N: usize>(
         &mut self,
         value: &'a RawValue,
         at: Place<'_>,
@@ -105,7 +132,7 @@ impl Fields {
                 self.refuse(at.field(names[place]), "DUPLICATE_FIELD", "is given twice");
             }
             walk::Name::Known(place) => {
-                values[place] = Some(value).filter(|value| value.get() != "null");
+                values[place] = Some(value);
             }
             walk::Name::Unknown(name) => {
                 let detail = "is no field of this object; check its spelling";

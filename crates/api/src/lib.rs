@@ -12,6 +12,7 @@ mod edge;
 mod error;
 mod fields;
 mod guard;
+mod if_match;
 mod lease_fields;
 mod openapi;
 mod order_fields;
@@ -21,6 +22,7 @@ mod router;
 mod routes;
 mod server;
 mod session_fields;
+mod settings_fields;
 mod task_fields;
 
 pub use config::Config;

@@ -24,7 +24,9 @@ pub(crate) fn described() -> OpenApiRouter<App> {
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete].into_iter().flatten()
+    [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete]
+        .into_iter()
+        .flatten()
 }
 
 /// What any request can be answered with, so that no handler has to repeat it.
@@ -67,6 +69,7 @@ fn problem(description: &str) -> Response {
         (name = "dead letters", description = "Look at tasks that failed, and run them again"),
         (name = "queues", description = "See what waits where, and pause it"),
         (name = "workers", description = "Get work over the network and be done with it"),
+        (name = "settings", description = "What holds for the whole installation"),
         (name = "health", description = "What the server says of itself"),
     ),
 )]

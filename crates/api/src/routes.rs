@@ -5,6 +5,7 @@ pub(crate) mod health;
 pub(crate) mod leases;
 pub(crate) mod queues;
 pub(crate) mod sessions;
+pub(crate) mod settings;
 pub(crate) mod tasks;
 
 use axum::extract::Path;
@@ -23,4 +24,5 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(queues::routes())
         .merge(sessions::routes())
         .merge(leases::routes())
+        .merge(settings::routes())
 }

@@ -4,6 +4,7 @@ mod dlq;
 mod filter;
 mod import;
 mod queue;
+mod settings;
 mod worker;
 
 use std::net::SocketAddr;
@@ -12,12 +13,15 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::id::TaskId;
-use duly_core::limits::{CONCURRENCY, LOSSES};
+use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::import::ImportArgs;
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
+pub(crate) use self::settings::{
+    SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
+};
 pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
 
 /// A task scheduler that starts with nothing else installed.
@@ -44,6 +48,9 @@ pub(crate) enum Command {
     /// Look at tasks that failed, run them again or delete them
     #[command(subcommand)]
     Dlq(DlqCommand),
+    /// Look at the settings of the installation and change them without a restart
+    #[command(subcommand)]
+    Settings(SettingsCommand),
     /// Run tasks in another process or on another machine
     #[command(subcommand)]
     Worker(WorkerCommand),
@@ -63,15 +70,16 @@ pub(crate) struct DevArgs {
     /// Where the database lives
     #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
     pub(crate) data: PathBuf,
-    /// Handlers that run at once in this process; 0 leaves all work to workers elsewhere
+    /// Handlers that run at once in this process, unless the settings say otherwise; 0 leaves all
+    /// work to workers elsewhere
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency_or_none)]
     pub(crate) concurrency: usize,
     /// How long a worker elsewhere may be silent before others get its tasks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = session_ttl)]
     pub(crate) session_ttl: Duration,
-    /// How many workers may die with a task before it is failed
+    /// How many workers may die with a task before it is failed, unless the settings say otherwise
     #[arg(long, value_name = "N", default_value_t = LOSSES,
-          value_parser = clap::value_parser!(u32).range(1..=1000))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(LOSS_LIMIT)))]
     pub(crate) loss_limit: u32,
     /// Serve the type shell: whoever reaches this server runs programs as this user
     #[arg(long)]

@@ -6,6 +6,7 @@ pub(crate) mod dev;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod queue;
+pub(crate) mod settings;
 pub(crate) mod task;
 mod watch;
 pub(crate) mod worker;

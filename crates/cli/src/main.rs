@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Task(task) => commands::task::run(task),
         Command::Queue(queue) => commands::queue::run(queue),
         Command::Dlq(dlq) => commands::dlq::run(dlq),
+        Command::Settings(settings) => commands::settings::run(settings),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Bench(bench) => commands::bench::run(&bench),

@@ -1,5 +1,6 @@
 //! The one place that picks concrete types and ties them together.
 
+mod follow;
 mod worker;
 
 use std::path::Path;
@@ -59,7 +60,7 @@ impl Node {
         if args.concurrency > 0 {
             node.start_worker(args, Arc::clone(&random)).await?;
         }
-        node.start_api(listener, random.next())?;
+        node.start_api(args, listener, random.next())?;
         Ok(node)
     }
 
@@ -94,6 +95,8 @@ impl Node {
         let config = duly_worker::Config { concurrency: args.concurrency, prefetch: PREFETCH };
         let executor = Executor::new(config, registry, source, random);
         let stop = self.stop_worker.clone();
+        let follow = follow::settings(self.engine.clone(), config, executor.concurrency());
+        self.parts.spawn(stop.clone().run_until_cancelled_owned(follow));
         self.parts.spawn(async move {
             let report = executor.run(stop, GRACE).await;
             tracing::info!(?report, "the worker has stopped");
@@ -101,12 +104,19 @@ impl Node {
         Ok(())
     }
 
-    fn start_api(&self, listener: TcpListener, instance: u64) -> anyhow::Result<()> {
+    fn start_api(
+        &self,
+        args: &DevArgs,
+        listener: TcpListener,
+        instance: u64,
+    ) -> anyhow::Result<()> {
         let address = listener.local_addr().context("cannot tell the address")?;
         let config = duly_api::Config {
             allowed_hosts: HostPolicy::local(address),
             instance,
             connections: files::connections(),
+            worker_concurrency: args.concurrency,
+            loss_limit: args.loss_limit,
             ..duly_api::Config::default()
         };
         let router = duly_api::router(self.engine.clone(), config.clone());

@@ -6,8 +6,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Method, Url, redirect};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH, RETRY_AFTER,
+};
+use reqwest::{Method, RequestBuilder, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -152,6 +154,20 @@ impl Client {
         self.read(&answer)
     }
 
+    /// The same, which the server refuses unless what it is about is at this version.
+    pub(crate) async fn call_if<T: DeserializeOwned>(
+        &self,
+        version: u64,
+        method: Method,
+        url: Url,
+        body: Vec<u8>,
+    ) -> Result<T, Error> {
+        let request = self.request(method, url, Some(body), Duration::ZERO);
+        let request = request.header(IF_MATCH, format!("\"{version}\""));
+        let answer = self.judge(self.deliver(request).await?)?;
+        self.read(&answer)
+    }
+
     /// The answer to a request that was not refused.
     async fn accepted(
         &self,
@@ -160,7 +176,10 @@ impl Client {
         body: Option<Vec<u8>>,
         wait: Duration,
     ) -> Result<Answer, Error> {
-        let answer = self.send(method, url, body, wait).await?;
+        self.judge(self.send(method, url, body, wait).await?)
+    }
+
+    fn judge(&self, answer: Answer) -> Result<Answer, Error> {
         if (200..300).contains(&answer.status) {
             return Ok(answer);
         }
@@ -177,11 +196,25 @@ impl Client {
         body: Option<Vec<u8>>,
         wait: Duration,
     ) -> Result<Answer, Error> {
-        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
-        let mut request = self.http.request(method, url).timeout(ANSWER_TIMEOUT + wait);
-        if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        self.deliver(self.request(method, url, body, wait)).await
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        wait: Duration,
+    ) -> RequestBuilder {
+        let request = self.http.request(method, url).timeout(ANSWER_TIMEOUT + wait);
+        match body {
+            Some(body) => request.header(CONTENT_TYPE, "application/json").body(body),
+            None => request,
         }
+    }
+
+    async fn deliver(&self, request: RequestBuilder) -> Result<Answer, Error> {
+        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());

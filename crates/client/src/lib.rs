@@ -14,6 +14,7 @@ pub mod error;
 pub mod http;
 #[cfg(feature = "http")]
 mod queues;
+mod settings;
 #[cfg(feature = "http")]
 pub mod source;
 

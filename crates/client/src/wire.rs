@@ -10,6 +10,7 @@ pub mod order;
 pub mod problem;
 pub mod queue;
 pub mod session;
+pub mod settings;
 pub mod submit;
 pub mod task;
 
@@ -31,5 +32,9 @@ pub use queue::{
     Count, ExplainView, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode, ReasonView,
 };
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
+pub use settings::{
+    EffectiveSettings, RetentionView, RollbackRequest, SettingsAnswer, SettingsPage,
+    SettingsRequest, SettingsVersion, SettingsView,
+};
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};

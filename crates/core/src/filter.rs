@@ -188,8 +188,8 @@ impl Filter {
     /// The ids of the tasks that are first due between `since` and `until`: an id begins with
     /// that time, so that the terms are a range of the ids.
     pub fn ids(&self) -> Range<TaskId> {
-        let end = self.until.map_or(TaskId::from_bytes([0xff; 16]), first_of);
-        first_of(self.since.unwrap_or(Timestamp::EPOCH))..end
+        let end = self.until.map_or(TaskId::from_bytes([0xff; 16]), TaskId::first_of);
+        TaskId::first_of(self.since.unwrap_or(Timestamp::EPOCH))..end
     }
 }
 
@@ -198,13 +198,6 @@ impl Filter {
 pub fn says(error: &Failure, text: &str) -> bool {
     let text = text.to_lowercase();
     error.code.to_lowercase().contains(&text) || error.message.to_lowercase().contains(&text)
-}
-
-/// The lowest id that a task first due then could have.
-fn first_of(due: Timestamp) -> TaskId {
-    let mut bytes = [0; 16];
-    bytes[..6].copy_from_slice(&due.millis().to_be_bytes()[2..]);
-    TaskId::from_bytes(bytes)
 }
 
 /// An instant, or how long ago it was. One before 1970 becomes its beginning.

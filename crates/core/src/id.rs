@@ -41,6 +41,13 @@ impl TaskId {
         Self(Uuid::from_u64_pair(high, low))
     }
 
+    /// The lowest id that a task first due then could have.
+    pub fn first_of(due: Timestamp) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&due.millis().to_be_bytes()[2..]);
+        Self::from_bytes(bytes)
+    }
+
     /// The first due time written into the id.
     pub fn first_due(self) -> Timestamp {
         let millis = self.0.as_u64_pair().0 >> 16;
@@ -103,6 +110,13 @@ mod tests {
         assert_eq!(id.first_due(), due);
         assert_eq!(id.0.get_version_num(), 7);
         assert_eq!(id.0.get_variant(), uuid::Variant::RFC4122);
+    }
+
+    #[test]
+    fn ids_of_one_time_are_told_from_those_before() {
+        let due = Timestamp::from_millis(1_900_000_000_123);
+        let before = TaskId::mint(Timestamp::from_millis(due.millis() - 1), u32::MAX, u64::MAX);
+        assert!(before < TaskId::first_of(due) && TaskId::first_of(due) < TaskId::mint(due, 0, 0));
     }
 
     #[test]

@@ -13,9 +13,11 @@ use duly_core::lease::{Finish, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, DeadLetters as _, Exchange, GroupDead, Home, Leases as _, ListDead, ListTasks,
-    OpenSession, Pulse as _, Rules, Sessions as _, Submit, Submitted, Tasks as _,
+    Claim, DeadLetters as _, Error, Exchange, GroupDead, Home, Leases as _, ListDead, ListSettings,
+    ListTasks, OpenSession, Pulse as _, Put, PutSettings, Rules, Sessions as _, SettingsLog as _,
+    Submit, Submitted, Tasks as _,
 };
+use duly_core::settings::Settings;
 use duly_core::task::{Failure, NewTask, Priority};
 use duly_store::clock::SystemClock;
 use duly_store::sqlite::SqliteStore;
@@ -139,4 +141,23 @@ async fn a_dead_letter_that_cannot_be_read_hides_no_others() {
         let groups = store.dead_groups(which).await.unwrap().groups;
         assert_eq!(groups.len(), 1, "{damage}");
     }
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_read_can_be_set_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("duly.db");
+    let put = |expected| PutSettings { expected, settings: Settings::default(), comment: None };
+    open(&path).put_settings(put(0)).await.unwrap();
+    Connection::open(&path).unwrap().execute("UPDATE settings SET body = '{'", []).unwrap();
+    let store = open(&path);
+    let stored = store.submit(Submit { tasks: vec![task(1, 10)], offer: None }).await.unwrap();
+    assert_eq!(stored, [Submitted::Stored], "tasks go on");
+    let error = store.settings().await.unwrap_err();
+    assert!(matches!(error, Error::Corrupt { table: "settings", .. }), "{error}");
+    let all = ListSettings { before: None, limit: 10 };
+    assert!(store.settings_history(all).await.unwrap().is_empty());
+    assert_eq!(store.put_settings(put(0)).await.unwrap(), Put::Conflict { current: 1 });
+    assert_eq!(store.put_settings(put(1)).await.unwrap(), Put::Done { version: 2 });
+    assert_eq!(store.settings().await.unwrap().version, 2);
 }

@@ -20,7 +20,7 @@ use duly_core::time::Timestamp;
 use duly_engine::random::OsRandom;
 use duly_engine::{Config, Engine};
 
-use crate::support::{ask, get, post, router_over};
+use crate::support::{ask, get, post, request, router_over};
 
 /// Fails every call in one way.
 struct Broken(fn() -> Error);
@@ -203,6 +203,12 @@ fn broken(how: fn() -> Error) -> Router {
     router_over(&Engine::start(store, random, Config::default()))
 }
 
+/// A change of whatever version there is.
+fn put(path: &str, body: &'static str) -> axum::http::Request<axum::body::Body> {
+    let headers = [("content-type", "application/json"), ("if-match", "*")];
+    request(axum::http::Method::PUT, path, &headers).map(|_| body.into())
+}
+
 const ID: &str = "/tasks/01920000-0000-7000-8000-000000000000";
 
 #[tokio::test]
@@ -225,6 +231,9 @@ async fn a_store_that_is_away_says_why_and_when_to_come_back() {
         post("/dlq/replay", "{}"),
         post("/dlq/purge", r#"{"all":true}"#),
         post("/sessions", r#"{"types":["a"]}"#),
+        get("/settings"),
+        get("/settings/history"),
+        put("/settings", "{}"),
     ] {
         let answer = ask(&router, asked).await;
         let (status, code, _) = answer.problem();
@@ -251,6 +260,8 @@ async fn what_is_broken_inside_stays_inside() {
             post("/dlq/replay", "{}"),
             post("/tasks", r#"{"type":"a"}"#),
             post("/sessions", r#"{"types":["a"]}"#),
+            get("/settings"),
+            put("/settings", "{}"),
         ] {
             let answer = ask(&router, asked).await;
             let (status, code, _) = answer.problem();

@@ -17,6 +17,7 @@ mod openapi;
 mod queues;
 mod server;
 mod sessions;
+mod settings;
 mod support;
 mod tasks;
 mod tenants;

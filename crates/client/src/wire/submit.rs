@@ -37,12 +37,13 @@ pub struct SubmitRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub run_at: Option<Timestamp>,
-    /// How many failed attempts may be followed by another; 3 if absent.
+    /// How many failed attempts may be followed by another; as the settings say if absent, 3 to
+    /// begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1000))]
     pub retries: Option<u32>,
-    /// How retries are spaced; exponential from 1 s, doubled, at most 1 h, with full jitter, if
-    /// absent.
+    /// How retries are spaced; as the settings say if absent, exponential from 1 s, doubled, at
+    /// most 1 h, with full jitter to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
     /// How long the handler may run.
@@ -78,7 +79,7 @@ impl SubmitRequest {
     }
 }
 
-/// How the retries of a task are spaced.
+/// How the retries of a task are spaced. What a task leaves out is as the settings say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -87,15 +88,15 @@ pub struct Backoff {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(pattern = "^(none|fixed|linear|exponential)$"))]
     pub strategy: Option<String>,
-    /// The first wait; 1 if absent.
+    /// The first wait; 1 to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub base_seconds: Option<f64>,
-    /// What an exponential wait is multiplied by each time; 2 if absent.
+    /// What an exponential wait is multiplied by each time; 2 to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 100))]
     pub factor: Option<f64>,
-    /// The longest wait; 3600 if absent.
+    /// The longest wait; 3600 to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub cap_seconds: Option<f64>,

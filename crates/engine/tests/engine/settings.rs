@@ -1,5 +1,7 @@
 //! Settings that hold as soon as they are changed.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
 use std::time::Duration;
 
 use duly_core::back_off::{BackOff, Strategy};

@@ -40,7 +40,7 @@ fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
     let Some(latest) = sweep.latest() else { return Ok(found) };
     let after = sweep.after.map_or([0; 16], |after| *after.as_bytes());
     let mut statement = connection.prepare_cached(ENDED)?;
-    let mut rows = statement.query(params![after, first_of(latest).as_bytes()])?;
+    let mut rows = statement.query(params![after, TaskId::first_of(latest).as_bytes()])?;
     let (mut looked, mut last) = (0, None);
     while let Some(row) = rows.next()? {
         if looked == SCAN_ROWS || found.tasks.len() == STORE_BATCH {
@@ -60,13 +60,6 @@ fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
     Ok(found)
 }
 
-/// Below every id that was first due at this time.
-fn first_of(at: Timestamp) -> TaskId {
-    let mut bytes = [0; 16];
-    bytes[..6].copy_from_slice(&at.millis().to_be_bytes()[2..]);
-    TaskId::from_bytes(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,12 +73,5 @@ mod tests {
         let plan = statement.raw_query().mapped(|row| row.get::<_, String>("detail"));
         let plan: Vec<_> = plan.map(|detail| detail.unwrap()).collect();
         assert_eq!(plan, ["SEARCH task USING PRIMARY KEY (id>? AND id<?)"]);
-    }
-
-    #[test]
-    fn ids_of_one_time_are_told_from_those_before() {
-        let at = Timestamp::from_millis(1_900_000_000_123);
-        let before = TaskId::mint(Timestamp::from_millis(at.millis() - 1), u32::MAX, u64::MAX);
-        assert!(before < first_of(at) && first_of(at) < TaskId::mint(at, 0, 0));
     }
 }

@@ -55,6 +55,8 @@ fn status(name: &str) -> u16 {
         "METHOD_NOT_ALLOWED" => 405,
         "REQUEST_TIMEOUT" => 408,
         "PAYLOAD_TOO_LARGE" => 413,
+        "PRECONDITION_FAILED" => 412,
+        "PRECONDITION_REQUIRED" => 428,
         "CONFLICT" => 409,
         "UNSUPPORTED_MEDIA_TYPE" => 415,
         "UNPROCESSABLE_ENTITY" => 422,

@@ -1,0 +1,60 @@
+//! `/settings`
+
+pub(crate) mod history;
+pub(crate) mod put;
+pub(crate) mod rollback;
+
+use axum::extract::State;
+use axum::http::header::ETAG;
+use axum::http::{HeaderValue, Uri};
+use axum::response::{IntoResponse, Response};
+use duly_client::wire::{EffectiveSettings, Problem, SettingsAnswer, SettingsVersion};
+use duly_core::ports::store::VersionedSettings;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::query;
+
+/// The routes of this noun.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(get_settings, put::put_settings))
+        .routes(routes!(history::list_settings))
+        .routes(routes!(rollback::roll_back_settings))
+}
+
+/// Read the settings
+///
+/// They hold for the whole installation. `effective` says what null means on this server.
+#[utoipa::path(
+    get, path = "/settings", operation_id = "get_settings", tag = "settings",
+    responses(
+        (status = 200, description = "The newest settings", body = SettingsAnswer, headers(
+            ("ETag" = String, description = "The version, quoted, for `If-Match`"))),
+        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_settings(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
+    let [] = query::read(&uri, [])?;
+    let settings = app.engine.settings().await?;
+    Ok(answer(&app, settings))
+}
+
+/// The settings with their version in the header.
+fn answer(app: &App, versioned: VersionedSettings) -> Response {
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let settings = &versioned.settings;
+    let started = app.config.worker_concurrency;
+    let places = settings.worker_concurrency.filter(|_| started > 0).unwrap_or(started);
+    let effective = EffectiveSettings {
+        worker_concurrency: number(places),
+        loss_limit: settings.loss_limit.unwrap_or(app.config.loss_limit),
+    };
+    let tag = HeaderValue::try_from(format!("\"{}\"", versioned.version));
+    let tag = tag.expect("a number fits a header");
+    let current = SettingsVersion::from(versioned);
+    ([(ETAG, tag)], axum::Json(SettingsAnswer { current, effective })).into_response()
+}

@@ -1,0 +1,49 @@
+//! `PUT /settings`
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use duly_client::wire::{Problem, SettingsAnswer, SettingsRequest};
+use duly_core::limits::BODY_BYTES;
+
+use super::answer;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{body, if_match, settings_fields};
+
+/// Change the settings
+///
+/// Replaces all of them, at once and without a restart. What is absent has its default, not the
+/// value of before. `If-Match` names the version that the change is based on, so that nobody
+/// undoes what somebody else has just changed.
+#[utoipa::path(
+    put, path = "/settings", operation_id = "put_settings", tag = "settings",
+    params(("If-Match" = String, Header, example = "\"7\"",
+        description = "The version that was read, quoted; `*` for any")),
+    request_body(content = SettingsRequest),
+    responses(
+        (status = 200, description = "The settings, changed", body = SettingsAnswer, headers(
+            ("ETag" = String, description = "The new version, quoted"))),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`VERSION_MISMATCH`: somebody has changed them since",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 428, description = "`IF_MATCH_REQUIRED`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn put_settings(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let expected = if_match::read(&headers)?;
+    let change = settings_fields::change(&body.bytes)?;
+    let made = app.engine.put_settings(expected, change).await?;
+    Ok(answer(&app, made))
+}

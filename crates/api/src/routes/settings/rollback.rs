@@ -1,0 +1,50 @@
+//! `POST /settings/rollback`
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use duly_client::wire::{Problem, RollbackRequest, SettingsAnswer};
+use duly_core::limits::BODY_BYTES;
+
+use super::answer;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{body, if_match, settings_fields};
+
+/// Go back to older settings
+///
+/// Makes a new version with the content of an old one that is kept; 0 stands for the defaults.
+#[utoipa::path(
+    post, path = "/settings/rollback", operation_id = "roll_back_settings", tag = "settings",
+    params(("If-Match" = String, Header, example = "\"7\"",
+        description = "The version that was read, quoted; `*` for any")),
+    request_body(content = RollbackRequest),
+    responses(
+        (status = 200, description = "The settings, changed", body = SettingsAnswer, headers(
+            ("ETag" = String, description = "The new version, quoted"))),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "`VERSION_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 412, description = "`VERSION_MISMATCH`: somebody has changed them since",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 428, description = "`IF_MATCH_REQUIRED`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn roll_back_settings(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let expected = if_match::read(&headers)?;
+    let (version, comment) = settings_fields::rollback(&body.bytes)?;
+    let comment = comment.unwrap_or_else(|| format!("as in version {version}"));
+    let made = app.engine.roll_back_settings(expected, version, Some(comment)).await?;
+    Ok(answer(&app, made))
+}
