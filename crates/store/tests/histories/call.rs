@@ -7,9 +7,9 @@ use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, CancelTasks, Controlled, DeadGroup, EditTask, Ending, Exchange, ExtendLeases, Extended,
-    GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue, Place, PurgeTasks,
-    QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported, RetryTasks, Store, Submit,
-    Submitted,
+    GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue, Place, PurgeTasks, Put,
+    PutSettings, QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported, RetryTasks, Store,
+    Submit, Submitted, Sweep, Swept,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -33,6 +33,8 @@ pub(crate) enum Call {
     Edit(EditTask),
     Pause(PauseQueue),
     Resume(TenantName, QueueName),
+    Sweep(Sweep),
+    Settings(PutSettings),
     Get(TenantName, TaskId),
     Attempts(TenantName, TaskId),
     Logs(ReadLogs),
@@ -59,6 +61,8 @@ pub(crate) enum Answer {
     Reported(Vec<Reported>),
     TakenBack(BTreeSet<(SessionId, TaskId, u32)>),
     Controlled(Vec<Controlled>),
+    Swept(Swept),
+    Put(Put),
     Task(Box<Option<Task>>),
     Attempts(Option<Vec<Attempt>>),
     Logs(Option<LogPage>),
@@ -108,6 +112,8 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Resume(tenant, queue) => {
             Answer::IsQueue(store.resume_queue(&tenant, &queue).await.unwrap())
         }
+        Call::Sweep(sweep) => Answer::Swept(store.sweep(sweep).await.unwrap()),
+        Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
         read => look(store, read).await,
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Known {
     pub(crate) state: BTreeMap<TaskId, Task>,
     pub(crate) calls: Vec<Call>,
     pub(crate) ordinal: u32,
+    /// The version of the settings.
+    pub(crate) version: u64,
 }
 
 pub(crate) fn tenant(other: bool) -> TenantName {
@@ -46,7 +48,7 @@ pub(crate) fn pick<T>(of: &[T], back: u8) -> Option<&T> {
 impl Known {
     pub(crate) fn new(now: Timestamp) -> Self {
         let (tasks, workers, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Self { now, tasks, workers, state: BTreeMap::new(), calls, ordinal: 0 }
+        Self { now, tasks, workers, state: BTreeMap::new(), calls, ordinal: 0, version: 0 }
     }
 
     /// Whether a step is about an open session, and there is none.

@@ -13,10 +13,11 @@ use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     Beat, CancelTasks, DeadPlace, EditTask, Exchange, Extend, ExtendLeases, GroupDead, Home,
-    ListDead, ListTasks, LogPlace, OpenSession, PauseQueue, PurgeTasks, ReadLogs, Reap, Replay,
-    ReplayTasks, Report, ReportItem, RetryTasks, Submit, TaskChange,
+    ListDead, ListTasks, LogPlace, OpenSession, PauseQueue, PurgeTasks, PutSettings, ReadLogs,
+    Reap, Replay, ReplayTasks, Report, ReportItem, RetryTasks, Submit, Sweep, TaskChange,
 };
 use duly_core::progress::Progress;
+use duly_core::settings::Settings;
 use duly_core::state::Status;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
 use duly_core::time::Timestamp;
@@ -91,6 +92,17 @@ impl Known {
             }
             Step::Pause { queue: other, tenant: foreign, pause: false } => {
                 Call::Resume(tenant(foreign), queue(other))
+            }
+            Step::Sweep { ago, after } => {
+                let [success_before, failed_before, cancelled_before] =
+                    ago.map(|ago| ago.map(|ago| self.now.minus(ago)));
+                let after = after.map(|what| self.what(what));
+                Call::Sweep(Sweep { success_before, failed_before, cancelled_before, after })
+            }
+            Step::Settings { loss_limit, behind } => {
+                let expected = self.version.saturating_sub(behind.into());
+                let settings = Settings { loss_limit, ..Settings::default() };
+                Call::Settings(PutSettings { expected, settings, comment: None })
             }
             Step::Read(read) => self.read(read),
             Step::Again { back } => pick(&self.calls, back)?.clone(),

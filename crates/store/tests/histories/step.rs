@@ -231,6 +231,16 @@ pub(crate) enum Step {
         /// Or resume.
         pause: bool,
     },
+    /// Deletes what ended longer ago than this, by outcome.
+    Sweep {
+        ago: [Option<Duration>; 3],
+        after: Option<What>,
+    },
+    /// Changes the loss limit, perhaps of a version that is no longer the newest.
+    Settings {
+        loss_limit: Option<u32>,
+        behind: u8,
+    },
     Read(ReadStep),
     /// One of the last calls once more, word for word.
     Again {

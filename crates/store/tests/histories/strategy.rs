@@ -55,6 +55,9 @@ fn step() -> BoxedStrategy<Step> {
         3 => edit().prop_map(Step::Edit),
         4 => (weighted_bool(), weighted_bool(), weighted_bool())
             .prop_map(|(queue, tenant, pause)| Step::Pause { queue, tenant, pause }),
+        3 => sweep(),
+        2 => (weighted(0.7, 1..5_u32), select(vec![0, 0, 0, 1]))
+            .prop_map(|(loss_limit, behind)| Step::Settings { loss_limit, behind }),
         9 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
@@ -218,6 +221,12 @@ fn edit() -> impl Strategy<Value = EditStep> {
         let ((priority, run_at), (retries, large)) = (order, rest);
         EditStep { what, foreign, priority, run_at, retries, large }
     })
+}
+
+fn sweep() -> impl Strategy<Value = Step> {
+    let ago = || weighted(0.7, seconds(&[0, 1, 61]));
+    ([ago(), ago(), ago()], weighted(0.1, what()))
+        .prop_map(|(ago, after)| Step::Sweep { ago, after })
 }
 
 fn filter() -> impl Strategy<Value = FilterStep> {

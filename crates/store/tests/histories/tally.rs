@@ -8,7 +8,7 @@ use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::limits::SUSPECT_LOSSES;
 use duly_core::ports::store::{
-    Controlled, Exchange, Extended, ListDead, ListTasks, Submit, Submitted,
+    Controlled, Exchange, Extended, ListDead, ListTasks, Put, Submit, Submitted,
 };
 use duly_core::state::Status;
 use duly_core::task::Task;
@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 30] = [
+const INTERESTING: [(&str, u64); 32] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -55,6 +55,8 @@ const INTERESTING: [(&str, u64); 30] = [
     ("list by a filter that left some", 100),
     ("list of failed tasks alone", 5),
     ("dead letters by a filter that left some", 10),
+    ("sweep that deleted", 20),
+    ("settings Conflict", 20),
 ];
 /// Kinds of answers in a line of the report.
 const PER_LINE: usize = 5;
@@ -136,6 +138,11 @@ impl Tally {
                 }
             }
             (_, Answer::Controlled(answers)) => self.note_orders(call, answers, before, after),
+            (_, Answer::Swept(swept)) if swept.deleted > 0 => self.count("sweep that deleted"),
+            (_, Answer::Put(put)) => {
+                let conflict = matches!(put, Put::Conflict { .. });
+                self.count(if conflict { "settings Conflict" } else { "settings Done" });
+            }
             (_, Answer::Pages(pages)) => self.note_pages(call, pages),
             (_, Answer::IsQueue(known)) => self.count(format!("pause or resume {known}")),
             (_, Answer::Place(Some(_))) => self.count("place in a queue"),

@@ -8,7 +8,7 @@ use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Home, ListTasks, LogPlace, OpenSession, OpenedSession, ReadLogs, Rules, Store, Submitted,
+    Home, ListTasks, LogPlace, OpenSession, OpenedSession, Put, ReadLogs, Rules, Store, Submitted,
 };
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
@@ -155,6 +155,7 @@ impl World {
                     self.learn_leases(claim.session, claim.sequence, &leases);
                 }
             }
+            (_, Answer::Put(Put::Done { version })) => self.known.version = *version,
             _ => {}
         }
     }
@@ -194,6 +195,8 @@ impl World {
         for id in ids.iter().cycle().skip(turn).take(ids.len().min(1)) {
             self.compare_attempts(*id).await;
         }
+        let (expected, found) = (model.settings().await.unwrap(), sqlite.settings().await.unwrap());
+        assert_eq!(found, expected, "SQLite's settings (left) differ after {after:?}");
         let (expected, found) = (model.sessions().await.unwrap(), sqlite.sessions().await.unwrap());
         let (expected, found) = (self.look_at(0, expected), self.look_at(1, found));
         assert_eq!(found, expected, "SQLite's sessions (left) differ after {after:?}");
