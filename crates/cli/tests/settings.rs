@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use duly_client::wire::SubmitRequest;
 use duly_core::id::TaskId;
 use duly_core::state::Status;
 use duly_testkit::command::{self, Ended};
 use duly_testkit::target::Log;
-use duly_testkit::wait::within;
+use duly_testkit::wait::{PATIENCE, eventually, within};
 use duly_testkit::{Server, Target, report};
 
 const DULY: &str = env!("CARGO_BIN_EXE_duly");
@@ -112,7 +113,7 @@ async fn every_task_ran_once(server: &Server, log: &Log) -> anyhow::Result<()> {
     }
     assert_eq!((runs.len(), log.executions.len()), (TASKS, TASKS), "each task once");
     for task in runs.keys() {
-        let view = server.client().get_task(*task, Some(duly_testkit::wait::PATIENCE)).await?;
+        let view = server.client().get_task(*task, Some(PATIENCE)).await?;
         let found = (view.status, view.attempt, view.losses);
         assert_eq!(found, (Status::Success, 1, 0), "{view:?}");
     }
@@ -177,6 +178,29 @@ async fn settings_are_changed_from_a_terminal_and_outlive_a_restart() -> anyhow:
     let listed = duly(&server, &["settings", "history", "--limit", "2"]).await?;
     assert!(listed.stdout.contains("as in version 1"), "{listed:?}");
     assert!(listed.stderr.contains("--cursor"), "{listed:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn old_tasks_are_deleted_while_the_server_runs() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let server = Server::start(Path::new(DULY), data.path(), &[]).await?;
+    let client = server.client();
+    let old = client.submit(&SubmitRequest::new("echo")).await?.task_id;
+    client.get_task(old, Some(PATIENCE)).await?;
+    let waits = client.submit(&SubmitRequest::new("nobody")).await?.task_id;
+    // Every change is followed by a pass; the first may come before the task is old enough.
+    let is_gone = || async {
+        let before = client.get_settings().await.ok()?.current;
+        let comment = Some(format!("try {}", before.version));
+        let mut settings = before.settings;
+        settings.retention.success_seconds = Some(1.0);
+        client.put_settings(before.version, &settings.into_request(comment)).await.ok()?;
+        let gone = client.get_task(old, None).await.err()?;
+        (gone.code() == Some("TASK_NOT_FOUND")).then_some(())
+    };
+    eventually("the old task is deleted", PATIENCE, is_gone).await?;
+    assert_eq!(client.get_task(waits, None).await?.status, Status::Pending);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
-use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
+use duly_core::limits::{SCAN_ROWS, STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::{self, Expiry, Sweep, Swept};
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -35,15 +35,22 @@ struct Found {
 const ENDED: &str = "/* sweep.find */ SELECT id, status, finished_at FROM task
     WHERE id > ? AND id < ? ORDER BY id";
 
+/// What deleting a task frees beyond its row: the writer has to walk through all of it.
+const WEIGHT: &str = "/* sweep.weight */ SELECT coalesce(octet_length(result), 0)
+        + coalesce((SELECT octet_length(body) FROM payload WHERE payload.task = task.id), 0)
+    FROM task WHERE id = ?";
+
 fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
     let mut found = Found { tasks: Vec::new(), next: None };
     let Some(latest) = sweep.latest() else { return Ok(found) };
     let after = sweep.after.map_or([0; 16], |after| *after.as_bytes());
     let mut statement = connection.prepare_cached(ENDED)?;
     let mut rows = statement.query(params![after, TaskId::first_of(latest).as_bytes()])?;
-    let (mut looked, mut last) = (0, None);
+    let mut weight = connection.prepare_cached(WEIGHT)?;
+    let (mut looked, mut bytes, mut last) = (0, 0, None);
     while let Some(row) = rows.next()? {
-        if looked == SCAN_ROWS || found.tasks.len() == STORE_BATCH {
+        let full = found.tasks.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES;
+        if looked == SCAN_ROWS || full {
             found.next = last;
             break;
         }
@@ -54,6 +61,7 @@ fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
         let Ok(status) = row::decode_status(row.get(1)?, &id) else { continue };
         let ended = row.get::<_, Option<i64>>(2)?.map(Timestamp::clamped);
         if ended.zip(sweep.before(status)).is_some_and(|(ended, before)| ended < before) {
+            bytes += weight.query_row([id], |row| row.get::<_, usize>(0))?;
             found.tasks.push((TaskId::from_bytes(id), status));
         }
     }
@@ -73,5 +81,33 @@ mod tests {
         let plan = statement.raw_query().mapped(|row| row.get::<_, String>("detail"));
         let plan: Vec<_> = plan.map(|detail| detail.unwrap()).collect();
         assert_eq!(plan, ["SEARCH task USING PRIMARY KEY (id>? AND id<?)"]);
+    }
+
+    #[test]
+    fn large_tasks_make_a_small_batch() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate::up(&mut connection).unwrap();
+        let due = Timestamp::from_millis(1_900_000_000_000);
+        for number in 0..10 {
+            let id = TaskId::mint(due, number, 7);
+            let task = "INSERT INTO task (id, status, epoch, lane, rank, run_at, created_at,
+                    finished_at, run, charged, retries, losses, result)
+                VALUES (?, 3, 1, 1, 4, 1, 1, 5, 1, 0, 0, 0, hex(zeroblob(262144)))";
+            connection.execute(task, [id.as_bytes()]).unwrap();
+            let payload = "INSERT INTO payload (task, body) VALUES (?, hex(zeroblob(524288)))";
+            connection.execute(payload, [id.as_bytes()]).unwrap();
+        }
+        let before = Some(due.plus(std::time::Duration::from_secs(1)));
+        let mut sweep = Sweep { success_before: before, ..Sweep::default() };
+        let mut pages = Vec::new();
+        loop {
+            let found = find(&connection, &sweep).unwrap();
+            pages.push(found.tasks.len());
+            sweep.after = found.next;
+            if sweep.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, [3, 3, 3, 1], "1.5 MiB each");
     }
 }
