@@ -4,8 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use duly_core::id::TaskId;
+use duly_core::limits::{COUNT, LOG_BYTES};
 use duly_core::name::{QueueName, TenantName};
-use duly_core::ports::store::DeadPlace;
+use duly_core::ports::store::{DeadPlace, LogPlace};
 use duly_core::time::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -79,6 +80,23 @@ impl Place for SettingsPlace {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(u64::from_be_bytes).map(Self)
+    }
+}
+
+impl Place for LogPlace {
+    const LIST: &'static str = "logs";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.epoch.to_be_bytes());
+        bytes.extend_from_slice(&self.offset.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (epoch, offset) = bytes.split_first_chunk()?;
+        let offset = u64::from_be_bytes(offset.try_into().ok()?);
+        // A store that counts in signed numbers takes no more.
+        let offset = Some(offset).filter(|offset| *offset <= COUNT + LOG_BYTES as u64)?;
+        Some(Self { epoch: u32::from_be_bytes(*epoch), offset })
     }
 }
 

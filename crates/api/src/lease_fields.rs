@@ -14,6 +14,7 @@ use crate::error::ApiError;
 use crate::fields::{self, EXACT, Fields, Place};
 
 mod outcome;
+pub(crate) mod report;
 
 /// `{sessionId, seq, max, waitSeconds?}`, and how long to wait.
 pub(crate) fn claim(body: &[u8]) -> Result<(Claim, Duration), ApiError> {

@@ -7,13 +7,18 @@
 pub mod wire;
 
 #[cfg(feature = "http")]
+mod bulk;
+#[cfg(feature = "http")]
 mod dead_letters;
 #[cfg(feature = "http")]
 pub mod error;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]
+mod logs;
+#[cfg(feature = "http")]
 mod queues;
+#[cfg(feature = "http")]
 mod settings;
 #[cfg(feature = "http")]
 pub mod source;
@@ -22,5 +27,7 @@ pub mod source;
 pub use error::Error;
 #[cfg(feature = "http")]
 pub use http::Client;
+#[cfg(feature = "http")]
+pub use logs::LogQuery;
 #[cfg(feature = "http")]
 pub use source::RemoteSource;

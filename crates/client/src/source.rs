@@ -12,6 +12,7 @@ mod heart;
 mod held;
 mod link;
 mod patience;
+mod reports;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,8 @@ use async_trait::async_trait;
 use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::ports::random::Random;
-use duly_core::ports::work_source::{Closed, RollCall, TakenBack, WorkSource};
+use duly_core::ports::store::{ReportItem, Reported};
+use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
@@ -115,6 +117,14 @@ impl WorkSource for RemoteSource {
         match self.roll_calls.lock().await.recv().await {
             Some(call) => call,
             None => std::future::pending().await,
+        }
+    }
+
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+        tokio::select! {
+            biased;
+            () = self.link.closed.cancelled() => Err(Unheard),
+            answers = self.link.report(&batch) => answers,
         }
     }
 

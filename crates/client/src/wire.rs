@@ -3,11 +3,14 @@
 
 pub mod attempt;
 pub mod batch;
+pub mod bulk;
 pub mod dead_letter;
 pub mod health;
 pub mod lease;
+pub mod log;
 pub mod order;
 pub mod problem;
+pub mod progress;
 pub mod queue;
 pub mod session;
 pub mod settings;
@@ -16,6 +19,7 @@ pub mod task;
 
 pub use attempt::{AttemptPage, AttemptView};
 pub use batch::{BatchAnswer, BatchItem};
+pub use bulk::{BulkAnswer, BulkPage, BulkPreview, BulkRequest, BulkView};
 pub use dead_letter::{
     DeadLetter, DeadLetterPage, ErrorGroupPage, ErrorGroupView, PurgeDeadAnswer, PurgeDeadRequest,
     ReplayDeadAnswer, ReplayDeadRequest,
@@ -25,9 +29,14 @@ pub use lease::finish::{
     ExtendAnswer, ExtendRequest, ExtendedView, Extension, FinishAnswer, FinishRequest,
     FinishedView, LeaseStatus, OutcomeKind, OutcomeView,
 };
+pub use lease::report::{
+    LastProgress, LogItem, LogsRequest, ProgressItem, ProgressRequest, ReportAnswer, ReportedView,
+};
 pub use lease::{ClaimAnswer, ClaimRequest, LeaseView, LeasedTask};
+pub use log::{LogPageView, LogPartView};
 pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
+pub use progress::ProgressView;
 pub use queue::{
     Count, ExplainView, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode, ReasonView,
 };

@@ -7,6 +7,7 @@ use crate::id::TaskId;
 use crate::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
 use crate::log::LogChunk;
 use crate::name::Lane;
+use crate::progress::Progress;
 use crate::task::Failure;
 use crate::time::Timestamp;
 
@@ -66,14 +67,16 @@ pub struct Finish {
     pub epoch: u32,
     /// How it went.
     pub outcome: Outcome,
+    /// How far it came, if that was not reported yet.
+    pub progress: Option<Progress>,
     /// What it has logged and not reported yet; kept however it went.
     pub log: Option<LogChunk>,
 }
 
 impl Finish {
-    /// An outcome without a log.
+    /// An outcome and nothing else.
     pub fn new(task: TaskId, epoch: u32, outcome: Outcome) -> Self {
-        Self { task, epoch, outcome, log: None }
+        Self { task, epoch, outcome, progress: None, log: None }
     }
 }
 

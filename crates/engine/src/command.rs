@@ -4,6 +4,7 @@ pub mod bulk;
 pub mod control;
 pub mod dead_letters;
 pub mod explain;
+pub mod logs;
 pub mod queues;
 pub mod settings;
 pub mod submit;

@@ -146,7 +146,9 @@ impl Engine {
         inner.store.open_session(session.clone()).await?;
         inner.sessions.lock().push(session.id);
         let attached = inner.remotes.start(&session);
-        let source = LocalSource { desk: attached.desk, finishes: attached.finishes };
+        let remotes = Arc::clone(&inner.remotes);
+        let (desk, finishes) = (attached.desk, attached.finishes);
+        let source = LocalSource { desk, finishes, remotes };
         Ok(Opened { session: session.id, source: Arc::new(source) })
     }
 

@@ -1,4 +1,5 @@
-//! Waking those who wait for a task to end. A wake-up is a hint: who waits looks at the store.
+//! Waking those who wait for a task to end, or for what it reports. A wake-up is a hint: who waits
+//! looks at the store.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,8 +18,14 @@ pub(crate) struct Outcomes {
 /// The waiters of one task, counted under the map's lock, so that the last one tidies up.
 #[derive(Debug, Default)]
 struct Interest {
-    notify: Arc<Notify>,
+    bells: Arc<Bells>,
     waiters: usize,
+}
+
+#[derive(Debug, Default)]
+struct Bells {
+    ended: Notify,
+    reported: Notify,
 }
 
 impl Outcomes {
@@ -27,17 +34,26 @@ impl Outcomes {
         let mut waiting = self.waiting.lock();
         let interest = waiting.entry(task).or_default();
         interest.waiters += 1;
-        Watch { outcomes: Arc::clone(self), task, notify: Arc::clone(&interest.notify) }
+        Watch { outcomes: Arc::clone(self), task, bells: Arc::clone(&interest.bells) }
     }
 
     /// Something happened to these tasks.
     pub(crate) fn announce(&self, tasks: impl IntoIterator<Item = TaskId>) {
+        self.ring(tasks, |bells| &bells.ended);
+    }
+
+    /// These tasks have told something.
+    pub(crate) fn announce_reports(&self, tasks: impl IntoIterator<Item = TaskId>) {
+        self.ring(tasks, |bells| &bells.reported);
+    }
+
+    fn ring(&self, tasks: impl IntoIterator<Item = TaskId>, bell: fn(&Bells) -> &Notify) {
         let waiting = self.waiting.lock();
         if waiting.is_empty() {
             return;
         }
         for interest in tasks.into_iter().filter_map(|task| waiting.get(&task)) {
-            interest.notify.notify_waiters();
+            bell(&interest.bells).notify_waiters();
         }
     }
 }
@@ -46,13 +62,18 @@ impl Outcomes {
 pub(crate) struct Watch {
     outcomes: Arc<Outcomes>,
     task: TaskId,
-    notify: Arc<Notify>,
+    bells: Arc<Bells>,
 }
 
 impl Watch {
     /// Resolves at the next announcement after this call, even if it is polled only later.
     pub(crate) fn next(&self) -> tokio::sync::futures::Notified<'_> {
-        self.notify.notified()
+        self.bells.ended.notified()
+    }
+
+    /// The same for what the task reports.
+    pub(crate) fn next_report(&self) -> tokio::sync::futures::Notified<'_> {
+        self.bells.reported.notified()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use duly_core::id::SessionId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{Home, OpenSession, Store};
+use duly_core::ports::store::{self, Home, OpenSession, Report, Reported, Store};
 use duly_core::ports::work_source::TakenBack;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -88,6 +88,16 @@ impl Remotes {
         if let Some(desk) = desks.iter().find(|desk| desk.session().id == session) {
             desk.take_back(lease);
         }
+    }
+
+    /// Keeps what attempts tell, and wakes those who wait for it.
+    pub(crate) async fn report(&self, report: Report) -> store::Result<Vec<Reported>> {
+        let tasks: Vec<_> = report.items.iter().map(|item| item.task).collect();
+        let answers = self.store.report(report).await?;
+        let told = tasks.into_iter().zip(&answers);
+        let told = told.filter(|(_, answer)| **answer == Reported::Done);
+        self.outcomes.announce_reports(told.map(|(task, _)| task));
+        Ok(answers)
     }
 
     /// The dispatcher of a session, and the two ways to it.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::lease::{Finish, Finished, Lease};
-use duly_core::ports::work_source::{Closed, TakenBack, WorkSource};
+use duly_core::ports::store::{Report, ReportItem, Reported};
+use duly_core::ports::work_source::{Closed, TakenBack, Unheard, WorkSource};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::desk::Desk;
+use crate::remotes::Remotes;
 
 /// Outcomes on their way to the dispatcher.
 pub(crate) struct FinishCall {
@@ -19,6 +21,7 @@ pub(crate) struct FinishCall {
 pub(crate) struct LocalSource {
     pub(crate) desk: Arc<Desk>,
     pub(crate) finishes: mpsc::UnboundedSender<FinishCall>,
+    pub(crate) remotes: Arc<Remotes>,
 }
 
 #[async_trait]
@@ -31,6 +34,14 @@ impl WorkSource for LocalSource {
 
     async fn taken_back(&self) -> Vec<TakenBack> {
         self.desk.taken_back().await
+    }
+
+    async fn report(&self, items: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+        let report = Report { session: self.desk.session().id, items };
+        self.remotes.report(report).await.map_err(|error| {
+            tracing::debug!(%error, "a report was not taken");
+            Unheard
+        })
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {

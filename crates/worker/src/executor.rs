@@ -7,6 +7,7 @@ mod completer;
 mod concurrency;
 mod outside;
 mod pace;
+mod reporter;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,9 @@ use self::concurrency::Changes;
 pub use self::concurrency::Concurrency;
 use self::outside::{Outside, Word};
 use self::pace::Pace;
+use self::reporter::Reporter;
 use crate::cancels::Cancels;
+use crate::notes::Board;
 use crate::registry::Registry;
 
 /// How much a worker does at once.
@@ -66,6 +69,7 @@ pub struct Executor {
     floor: Arc<Floor>,
     ended: UnboundedReceiver<Vec<Ended>>,
     completer: Completer,
+    reporter: Reporter,
     pace: Pace,
     buffer: Buffer,
     running: usize,
@@ -89,11 +93,13 @@ impl Executor {
     ) -> Self {
         assert!(config.prefetch <= PREFETCH, "bad prefetch: {config:?}");
         let (sender, ended) = unbounded_channel();
+        let board = Arc::<Board>::default();
         let floor = Floor {
             registry,
             random,
             tracker: TaskTracker::new(),
             abort: CancellationToken::new(),
+            board: Arc::clone(&board),
             cancels: Cancels::default(),
             ended: sender,
         };
@@ -103,6 +109,7 @@ impl Executor {
             concurrency,
             changes,
             completer: Completer::new(Arc::clone(&source)),
+            reporter: Reporter::new(Arc::clone(&source), board),
             source,
             floor: Arc::new(floor),
             ended,
@@ -159,6 +166,7 @@ impl Executor {
                 }
                 _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
                 word = outside.word() => self.hear(word),
+                gone = self.reporter.reported() => self.hear(Word::Gone(gone)),
                 () = self.buffer.impatient() => {
                     self.hand_back_overdue();
                     claim = claim.filter(|claim| claim.max <= self.room());
@@ -197,6 +205,7 @@ impl Executor {
                 answered = self.completer.answered() => answered?,
                 _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
                 word = outside.word() => self.hear(word),
+                gone = self.reporter.reported() => self.hear(Word::Gone(gone)),
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
+use duly_core::json;
 use duly_core::lease::Lease;
+use duly_core::limits::CHECKPOINT_BYTES;
+use duly_core::progress::Progress;
 use duly_core::task::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::cancels::Cancels;
-use crate::log::Log;
+use crate::notes::Notes;
 
 /// Runs the attempts of one type of task.
 ///
@@ -40,7 +43,7 @@ pub trait Handler: Send + Sync {
 pub struct Context {
     lease: Lease,
     cancels: Cancels,
-    log: Arc<Log>,
+    notes: Arc<Notes>,
 }
 
 impl Context {
@@ -49,20 +52,43 @@ impl Context {
         Self::within(lease, Cancels::default(), Arc::default())
     }
 
-    /// The same, in a worker that hears of leases that are gone and passes the log on.
-    pub(crate) fn within(lease: Lease, cancels: Cancels, log: Arc<Log>) -> Self {
-        Self { lease, cancels, log }
+    /// The same, in a worker that hears of leases that are gone and passes the notes on.
+    pub(crate) fn within(lease: Lease, cancels: Cancels, notes: Arc<Notes>) -> Self {
+        Self { lease, cancels, notes }
     }
 
-    /// Adds a line to the attempt's log. Its last 8 KiB are kept if the attempt fails; what a
-    /// successful attempt logs is forgotten.
+    /// Adds a line to the attempt's log. Others can read it about a second later, and its last
+    /// 64 KiB stay when the attempt is over.
     pub fn log(&self, line: impl Display) {
-        self.log.add(line);
+        self.notes.log(line);
     }
 
-    /// The end of what was logged so far.
+    /// The end of what was logged and not reported yet.
     pub fn logged(&self) -> Option<Arc<str>> {
-        self.log.end()
+        self.notes.logged()
+    }
+
+    /// Says how far the attempt is, in steps of its own and with a word for people. Costs nearly
+    /// nothing: only the last word of each second is passed on.
+    pub fn progress(&self, done: u64, total: Option<u64>, message: Option<&str>) {
+        let progress = Progress::new(done, total);
+        self.notes.progress(match message {
+            Some(message) => progress.with_message(message),
+            None => progress,
+        });
+    }
+
+    /// Leaves a note for the task's next attempt, such as how far it is safe to skip: any value of
+    /// at most 64 KiB as JSON. It shows as `progress.checkpoint` of the task.
+    pub fn checkpoint(&self, note: &impl Serialize) -> Result<(), HandlerError> {
+        let text = serde_json::to_string(note).map_err(invalid_checkpoint)?;
+        if text.len() > CHECKPOINT_BYTES {
+            let rule = format!("it has {} bytes, the limit is {CHECKPOINT_BYTES}", text.len());
+            return Err(invalid_checkpoint(rule));
+        }
+        json::check(&text).map_err(invalid_checkpoint)?;
+        self.notes.checkpoint(text.into());
+        Ok(())
     }
 
     /// Resolves when the lease is gone: the task was cancelled, or the lease was lost and
@@ -189,6 +215,10 @@ impl HandlerError {
     pub fn invalid_payload(why: impl ToString) -> Self {
         Self::fail("INVALID_PAYLOAD", why.to_string())
     }
+}
+
+fn invalid_checkpoint(why: impl ToString) -> HandlerError {
+    HandlerError::fail("INVALID_CHECKPOINT", why.to_string())
 }
 
 fn invalid_result(why: serde_json::Error) -> HandlerError {

@@ -11,7 +11,7 @@ mod cancels;
 pub mod executor;
 pub mod handler;
 pub mod handlers;
-mod log;
+mod notes;
 pub mod outbound;
 pub mod registry;
 

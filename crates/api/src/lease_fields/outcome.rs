@@ -12,22 +12,34 @@ use duly_core::ports::random::Random;
 use duly_core::task::Failure;
 use serde_json::value::RawValue;
 
+use super::report::last_progress;
 use super::{required_epoch, required_id};
 use crate::fields::{Fields, Place};
 
 /// Characters of an error's code.
 const CODE_CHARS: usize = 64;
+/// The fields of an outcome.
+const NAMES: [&str; 9] = [
+    "taskId",
+    "epoch",
+    "outcome",
+    "result",
+    "error",
+    "afterSeconds",
+    "progress",
+    "log",
+    "logOffset",
+];
 
-/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, log?, logOffset?}`
+/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, progress?, log?, logOffset?}`
 pub(super) fn read(
     fields: &mut Fields,
     value: &RawValue,
     at: Place<'_>,
     random: &dyn Random,
 ) -> Option<Finish> {
-    let names =
-        ["taskId", "epoch", "outcome", "result", "error", "afterSeconds", "log", "logOffset"];
-    let [task, epoch, kind, result, error, after, log, offset] = fields.object(value, at, names)?;
+    let [task, epoch, kind, result, error, after, progress, log, offset] =
+        fields.object(value, at, NAMES)?;
     let task = required_id(fields, task, at.field("taskId"));
     let epoch = required_epoch(fields, epoch, at.field("epoch"));
     let kind = read_kind(fields, kind, at.field("outcome"));
@@ -46,14 +58,17 @@ pub(super) fn read(
             fields.required(error, at.field("error"));
         }
     }
-    let result = result.and_then(|result| read_result(fields, result, at.field("result")));
+    let here = at.field("result");
+    let result = result
+        .and_then(|result| checked_json(fields, result, here, (RESULT_BYTES, "RESULT_TOO_LARGE")));
     let error = error.and_then(|error| read_error(fields, error, at.field("error")));
     let after = fields.seconds(after, at.field("afterSeconds"), BACK_OFF);
+    let progress = progress.and_then(|value| last_progress(fields, value, at.field("progress")));
     let offset = fields.whole(offset, at.field("logOffset"), 0..=COUNT).unwrap_or(0);
     let log = fields.string(log, at.field("log"));
     let log = log.map(|text| LogChunk { offset, text: plain(text).into() });
     let outcome = outcome(kind?, result, error, after, random)?;
-    Some(Finish { task: task?, epoch: epoch?, outcome, log })
+    Some(Finish { task: task?, epoch: epoch?, outcome, progress, log })
 }
 
 fn outcome(
@@ -86,11 +101,17 @@ fn read_kind(fields: &mut Fields, value: Option<&RawValue>, at: Place<'_>) -> Op
     }
 }
 
-fn read_result(fields: &mut Fields, value: &RawValue, at: Place<'_>) -> Option<Arc<str>> {
+/// Any JSON of at most so many bytes, kept as it is spelled; more is refused with this code.
+pub(super) fn checked_json(
+    fields: &mut Fields,
+    value: &RawValue,
+    at: Place<'_>,
+    (most, too_large): (usize, &'static str),
+) -> Option<Arc<str>> {
     let text = value.get();
-    if text.len() > RESULT_BYTES {
-        let detail = format!("is {} bytes; the limit is {RESULT_BYTES}", text.len());
-        fields.refuse(at, "RESULT_TOO_LARGE", detail);
+    if text.len() > most {
+        let detail = format!("is {} bytes; the limit is {most}", text.len());
+        fields.refuse(at, too_large, detail);
         return None;
     }
     if let Err(bad) = json::check(text) {

@@ -3,6 +3,7 @@
 pub(crate) mod claim;
 pub(crate) mod extend;
 pub(crate) mod finish;
+pub(crate) mod report;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,4 +16,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(claim::claim_leases))
         .routes(routes!(finish::finish_leases))
         .routes(routes!(extend::extend_leases))
+        .routes(routes!(report::report_progress))
+        .routes(routes!(report::report_logs))
 }

@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod list;
+pub(crate) mod logs;
 pub(crate) mod submit;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -21,6 +22,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get::get_task, control::edit_task))
         .routes(routes!(attempts::list_attempts))
         .routes(routes!(explain::explain_task))
+        .routes(routes!(logs::read_logs))
         .routes(routes!(control::cancel_task))
         .routes(routes!(control::replay_task))
         .routes(routes!(control::retry_task))

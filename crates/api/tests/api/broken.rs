@@ -221,6 +221,7 @@ async fn a_store_that_is_away_says_why_and_when_to_come_back() {
         post("/tasks", r#"{"type":"a"}"#),
         post("/tasks/batch", r#"[{"type":"a"}]"#),
         get(&format!("{ID}/attempts")),
+        get(&format!("{ID}/logs?wait=1s")),
         get("/dlq"),
         get("/dlq/groups"),
         get(&format!("{ID}/explain")),

@@ -15,6 +15,7 @@ mod leases;
 mod list;
 mod openapi;
 mod queues;
+mod reports;
 mod server;
 mod sessions;
 mod settings;

@@ -38,6 +38,7 @@ async fn the_documented_body_makes_a_task() {
         "runAt": task["runAt"], "createdAt": task["createdAt"], "startedAt": null,
         "finishedAt": null, "run": 1, "attempt": 0, "retries": 3, "epoch": 0, "losses": 0,
         "worker": null, "payload": {}, "result": null, "error": null, "labels": {},
+        "progress": null,
         "dependencies": [], "workflowId": null, "scheduleId": null, "warnings": task["warnings"],
     });
     assert_eq!(task, expected);

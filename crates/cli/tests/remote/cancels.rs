@@ -137,6 +137,7 @@ impl Runner {
                 result: None,
                 error: None,
                 after_seconds: None,
+                progress: None,
                 log: None,
                 log_offset: 0,
             };

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::wire::lease::duration;
 use crate::wire::{
     ClaimAnswer, ClaimRequest, ExtendAnswer, ExtendRequest, FinishAnswer, FinishRequest,
-    HeartbeatAnswer, HeartbeatRequest, RegisterRequest, Registration,
+    HeartbeatAnswer, HeartbeatRequest, LogsRequest, ProgressRequest, RegisterRequest, Registration,
+    ReportAnswer,
 };
 
 impl Client {
@@ -41,6 +42,18 @@ impl Client {
     pub async fn finish(&self, finish: &FinishRequest) -> Result<FinishAnswer, Error> {
         let url = self.url(&["v1", "leases", "finish"]);
         self.call(Method::POST, url, Some(encode(finish)), Duration::ZERO).await
+    }
+
+    /// Tells how far attempts are.
+    pub async fn report_progress(&self, report: &ProgressRequest) -> Result<ReportAnswer, Error> {
+        let url = self.url(&["v1", "leases", "progress"]);
+        self.call(Method::POST, url, Some(encode(report)), Duration::ZERO).await
+    }
+
+    /// Tells what attempts log.
+    pub async fn report_logs(&self, report: &LogsRequest) -> Result<ReportAnswer, Error> {
+        let url = self.url(&["v1", "leases", "logs"]);
+        self.call(Method::POST, url, Some(encode(report)), Duration::ZERO).await
     }
 
     /// Gives leases more time.

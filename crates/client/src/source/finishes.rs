@@ -1,7 +1,7 @@
 //! Committing outcomes: repeated until they are answered, each under the session in which its
 //! lease was received.
 
-use duly_core::id::SessionId;
+use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::task::Failure;
 
@@ -14,7 +14,8 @@ impl Link {
     /// One answer per item, in order.
     pub(super) async fn finish(&self, batch: &[Finish]) -> Vec<Finished> {
         let mut answers = vec![Finished::Unknown; batch.len()];
-        for (session, places) in self.by_session(batch) {
+        let leases = batch.iter().map(|finish| (finish.task, finish.epoch));
+        for (session, places) in self.by_session(leases) {
             let outcomes = places.iter().map(|&place| (&batch[place]).into()).collect();
             let answered = self.commit(session, outcomes).await;
             for (place, answer) in places.into_iter().zip(answered) {
@@ -26,12 +27,15 @@ impl Link {
     }
 
     /// Which items belong to which session: nearly always all of them to one.
-    fn by_session(&self, batch: &[Finish]) -> Vec<(SessionId, Vec<usize>)> {
+    pub(super) fn by_session(
+        &self,
+        leases: impl Iterator<Item = (TaskId, u32)>,
+    ) -> Vec<(SessionId, Vec<usize>)> {
         let held = self.held.lock();
         let current = self.session.borrow().id;
         let mut groups: Vec<(SessionId, Vec<usize>)> = Vec::new();
-        for (place, finish) in batch.iter().enumerate() {
-            let session = held.session_of(finish).unwrap_or(current);
+        for (place, lease) in leases.enumerate() {
+            let session = held.session_of(lease).unwrap_or(current);
             match groups.iter_mut().find(|(of, _)| *of == session) {
                 Some((_, places)) => places.push(place),
                 None => groups.push((session, vec![place])),

@@ -47,8 +47,8 @@ impl Held {
     }
 
     /// The session under which a lease was received.
-    pub(super) fn session_of(&self, finish: &Finish) -> Option<SessionId> {
-        self.leases.get(&(finish.task, finish.epoch)).map(|batch| batch.session)
+    pub(super) fn session_of(&self, lease: (TaskId, u32)) -> Option<SessionId> {
+        self.leases.get(&lease).map(|batch| batch.session)
     }
 
     /// The batches of a session of which something is left, in order: the last ones, if there
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(held.received(session(1)), [1, 2]);
         held.remove(&[one[0].release(), two[0].release()]);
         assert_eq!(held.received(session(1)), [1]);
-        assert_eq!(held.session_of(&one[1].release()), Some(session(1)));
+        assert_eq!(held.session_of((one[1].task, one[1].epoch)), Some(session(1)));
         held.remove(&[one[1].release(), one[1].release()]);
         assert!(held.received(session(1)).is_empty());
         assert_eq!(held.lost_with(session(2)).len(), 1);

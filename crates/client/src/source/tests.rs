@@ -4,8 +4,10 @@ mod server;
 
 use duly_core::id::TaskId;
 use duly_core::lease::Outcome;
+use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::work_source::Why;
+use duly_core::progress::Progress;
 use duly_core::task::Failure;
 use duly_core::time::Timestamp;
 use serde_json::json;
@@ -180,6 +182,64 @@ async fn a_bad_outcome_does_not_hold_the_others() {
     expected[3] = Finished::Unknown;
     assert_eq!(answers.unwrap(), expected);
     assert_eq!(failed["taskId"], json!(leases[3].task));
+}
+
+fn news(lease: &Lease, done: Option<u64>, log: Option<(u64, &str)>) -> ReportItem {
+    let progress = done.map(|done| Progress::new(done, Some(9)).with_message("at it"));
+    let log = log.map(|(offset, text)| LogChunk { offset, text: text.into() });
+    ReportItem { task: lease.task, epoch: lease.epoch, progress, log }
+}
+
+#[tokio::test]
+async fn a_report_is_two_calls_and_tried_once() {
+    let leases = [lease(1), lease(2), lease(3)];
+    let (mut server, source) = holding(NEVER, &leases).await;
+    let mut both = news(&leases[0], Some(3), Some((7, "x\n")));
+    both.progress.as_mut().unwrap().checkpoint = Some(r#"{"row": 1.0}"#.into());
+    let batch = vec![both, news(&leases[1], None, Some((0, "y"))), news(&leases[2], Some(4), None)];
+    let answering = async {
+        let asked = server.reports.recv().await.unwrap();
+        assert_eq!(asked.path, "/v1/leases/progress");
+        let item = |lease: &Lease, done: u64| json!({"taskId": lease.task, "epoch": 1, "done": done, "total": 9, "message": "at it"});
+        let mut first = item(&leases[0], 3);
+        first["checkpoint"] = json!({"row": 1.0});
+        let items = json!([first, item(&leases[2], 4)]);
+        assert_eq!(asked.body, json!({"sessionId": session_id(1), "items": items}));
+        asked.hear("DONE");
+        let asked = server.reports.recv().await.unwrap();
+        assert_eq!(asked.path, "/v1/leases/logs");
+        let item = |lease: &Lease, offset: u64, text: &str| json!({"taskId": lease.task, "epoch": 1, "offset": offset, "text": text});
+        let items = json!([item(&leases[0], 7, "x\n"), item(&leases[1], 0, "y")]);
+        assert_eq!(asked.body, json!({"sessionId": session_id(1), "items": items}));
+        asked.hear("LEASE_LOST");
+    };
+    let (answers, ()) = tokio::join!(source.report(batch), answering);
+    let expected = [Reported::LeaseLost, Reported::LeaseLost, Reported::Done];
+    assert_eq!(answers.unwrap(), expected, "what either call says of an item counts");
+    for case in 0..3 {
+        let refusing = async {
+            let asked = server.reports.recv().await.unwrap();
+            match case {
+                0 => asked.refuse(503, "STORE_UNAVAILABLE"),
+                1 => asked.ok(&json!({"items": []})),
+                _ => drop(asked),
+            }
+        };
+        let batch = vec![news(&leases[1], Some(1), None)];
+        let (answers, ()) = tokio::join!(source.report(batch), refusing);
+        assert_eq!(answers, Err(Unheard), "case {case}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_reported_under_a_lost_session_is_lost() {
+    let (mut server, source) = holding(NEVER, &[lease(1)]).await;
+    let refusing = async {
+        server.reports.recv().await.unwrap().refuse(404, "SESSION_NOT_FOUND");
+    };
+    let batch = vec![news(&lease(1), None, Some((0, "x")))];
+    let (answers, ()) = tokio::join!(source.report(batch), refusing);
+    assert_eq!(answers.unwrap(), [Reported::LeaseLost]);
 }
 
 #[tokio::test]

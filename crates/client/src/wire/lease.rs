@@ -1,6 +1,8 @@
-//! Leases as a worker elsewhere gets them. The types of their end are in [`finish`].
+//! Leases as a worker elsewhere gets them. The types of their end are in [`finish`], those of what
+//! is told before in [`report`].
 
 pub mod finish;
+pub mod report;
 mod text;
 
 use std::sync::Arc;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use duly_core::id::TaskId;
 use duly_core::state::Status;
-use duly_core::task::Task;
+use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::progress::ProgressView;
 
 /// A task: what was asked for, where it is, and how it ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +63,10 @@ pub struct TaskView {
     /// Why the last attempt failed.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub error: Option<TaskError>,
+    /// How far it is, where its handler says.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub progress: Option<ProgressView>,
     /// Searchable marks.
     pub labels: BTreeMap<String, String>,
     /// Tasks that must succeed before this one starts.
@@ -125,6 +131,12 @@ pub struct TaskPage {
     pub partial: bool,
 }
 
+impl From<Failure> for TaskError {
+    fn from(Failure { code, message }: Failure) -> Self {
+        Self { code, message }
+    }
+}
+
 impl From<Task> for TaskView {
     fn from(task: Task) -> Self {
         Self {
@@ -145,7 +157,8 @@ impl From<Task> for TaskView {
             worker: task.worker,
             payload: verbatim(&task.payload),
             result: task.result.as_deref().map(verbatim),
-            error: task.error.map(|error| TaskError { code: error.code, message: error.message }),
+            error: task.error.map(TaskError::from),
+            progress: task.progress.map(ProgressView::from),
             labels: task.labels,
             dependencies: Vec::new(),
             workflow_id: None,
@@ -157,7 +170,7 @@ impl From<Task> for TaskView {
 
 /// Stored JSON text as it is. Text that is damaged shows as a JSON string, so that one bad row
 /// neither hides itself nor breaks the page it is on.
-fn verbatim(text: &str) -> Box<RawValue> {
+pub(super) fn verbatim(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_else(|_| {
         serde_json::value::to_raw_value(text).expect("a string can always be written as JSON")
     })
@@ -182,7 +195,7 @@ fn task_example() -> serde_json::Value {
         "startedAt": "2030-01-31T08:01:00.003Z", "finishedAt": "2030-01-31T08:01:00.120Z",
         "run": 1, "attempt": 1, "retries": 3, "epoch": 1, "losses": 0, "worker": "laptop-4711",
         "payload": {"to": "ada@example.com"}, "result": {"messageId": "m-1"}, "error": null,
-        "labels": {"customer": "42"}, "dependencies": [], "workflowId": null,
+        "progress": null, "labels": {"customer": "42"}, "dependencies": [], "workflowId": null,
         "scheduleId": null, "warnings": []
     })
 }

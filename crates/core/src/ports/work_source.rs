@@ -4,11 +4,17 @@ use async_trait::async_trait;
 
 use crate::id::TaskId;
 use crate::lease::{Finish, Finished, Lease};
+use crate::ports::store::{ReportItem, Reported};
 
 /// The source has shut down: there will be no more work, and nothing more can be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the source of work is closed")]
 pub struct Closed;
+
+/// A report was not taken. Nothing needs to be done about it: what was logged goes with the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the report was not taken")]
+pub struct Unheard;
 
 /// A lease that is gone, and every older one of the same task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +56,10 @@ pub trait WorkSource: Send + Sync {
     async fn roll_call(&self) -> RollCall {
         std::future::pending().await
     }
+
+    /// Tells how far attempts are and what they log; returns one answer per item, in order. Tried
+    /// once: nobody waits for a report.
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard>;
 
     /// Commits outcomes; returns one answer per item, in order, once they are durable. Waits
     /// while the store is away: an outcome is given up only when the source closes.

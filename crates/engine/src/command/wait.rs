@@ -10,7 +10,7 @@ use duly_core::task::Task;
 use crate::engine::Engine;
 
 /// How long a wake-up may be lost: the outcome may be committed by another process.
-const SAFETY_POLL: Duration = Duration::from_secs(1);
+pub(super) const SAFETY_POLL: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// One task, once its run has ended or `patience` is over, whichever comes first.

@@ -8,7 +8,8 @@ use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::limits::SESSIONS;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    self, Beat, Claim, Ending, Exchange, ExtendLeases, Extended, Home, OpenSession,
+    self, Beat, Claim, Ending, Exchange, ExtendLeases, Extended, Home, OpenSession, Report,
+    Reported,
 };
 use duly_core::ports::work_source::TakenBack;
 use tokio::sync::oneshot;
@@ -194,6 +195,16 @@ impl Engine {
             self.deadlines().look_at(first);
         }
         Ok(answers)
+    }
+
+    /// Keeps how far attempts are and what they log; one answer per item, in order.
+    pub async fn report(
+        &self,
+        tenant: &TenantName,
+        report: Report,
+    ) -> Result<Vec<Reported>, Error> {
+        self.attached(tenant, report.session).await?;
+        Ok(self.remotes().report(report).await?)
     }
 
     /// Ends a session: what it still holds goes back to the queue, uncharged. A session that is

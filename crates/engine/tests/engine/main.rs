@@ -2,6 +2,7 @@
 
 mod passes;
 mod remote;
+mod reports;
 mod settings;
 mod world;
 

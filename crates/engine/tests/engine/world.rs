@@ -288,6 +288,7 @@ impl Leases for Watched {
 #[async_trait]
 impl Reports for Watched {
     async fn report(&self, report: Report) -> Result<Vec<Reported>> {
+        self.fail()?;
         self.store.report(report).await
     }
 

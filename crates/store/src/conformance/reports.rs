@@ -206,15 +206,17 @@ pub async fn only_the_end_of_a_long_log_is_kept(harness: Harness) {
     assert!(excerpt.ends_with("yz!"));
 }
 
-pub async fn every_outcome_keeps_its_log(harness: Harness) {
+pub async fn every_outcome_keeps_what_came_with_it(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let again = || retry_after(Some(Duration::from_secs(60)));
     for outcome in [success(), fail(), again(), Outcome::Release] {
         let id = harness.submit_one(harness.task("email")).await;
         let lease = harness.claim_one(session).await;
         let finish = Finish::new(id, lease.epoch, outcome.clone());
-        let finish = Finish { log: Some(chunk(3, "last words")), ..finish };
+        let progress = Some(Progress::new(7, None));
+        let finish = Finish { progress, log: Some(chunk(3, "last words")), ..finish };
         harness.finish(session, vec![finish]).await;
+        assert_eq!(done(&harness, id).await, Some(7), "{outcome:?}");
         let expected = [(lease.epoch, 3, "last words".to_owned())];
         assert_eq!(logged(&harness, id).await, expected, "{outcome:?}");
         if outcome == Outcome::Release {
@@ -224,15 +226,17 @@ pub async fn every_outcome_keeps_its_log(harness: Harness) {
     }
 }
 
-pub async fn a_refused_outcome_leaves_no_log(harness: Harness) {
+pub async fn a_refused_outcome_leaves_nothing(harness: Harness) {
     let (session, lease) = held(&harness).await;
     harness.leave(session).await;
     for outcome in [success(), fail(), retry_after(None), Outcome::Release] {
         let finish = Finish::new(lease.task, lease.epoch, outcome);
-        let finish = Finish { log: Some(chunk(0, "too late")), ..finish };
+        let progress = Some(Progress::new(7, None));
+        let finish = Finish { progress, log: Some(chunk(0, "too late")), ..finish };
         assert_eq!(harness.finish(session, vec![finish]).await, [Finished::LeaseLost]);
     }
     assert_eq!(logged(&harness, lease.task).await, []);
+    assert_eq!(done(&harness, lease.task).await, None);
 }
 
 pub async fn a_log_ends_with_its_attempt(harness: Harness) {

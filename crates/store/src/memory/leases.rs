@@ -53,6 +53,9 @@ impl Model {
         for (_, grant) in self.grants.iter_mut().filter(|((holder, _), _)| *holder == session) {
             grant.received |= grant.leases.contains(&(item.task, item.epoch));
         }
+        if let Some(progress) = &item.progress {
+            self.write_progress(item.task, progress, now);
+        }
         if let Some(chunk) = &item.log {
             self.write_log(item.task, chunk, now);
         }

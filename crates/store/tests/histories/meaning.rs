@@ -167,8 +167,8 @@ impl Known {
         let finish = |step: &FinishStep| {
             let (task, epoch) = self.which(session, step.which);
             let outcome = outcome(step.how, u8::try_from(epoch % 4).unwrap());
-            let log = step.log.map(piece);
-            Finish { log, ..Finish::new(task, epoch, outcome) }
+            let progress = step.log.map(|log| Progress::new(log.start.into(), None));
+            Finish { progress, log: step.log.map(piece), ..Finish::new(task, epoch, outcome) }
         };
         let claim = claim.map(|claim| self.claim(session, claim));
         Call::Exchange(Exchange { session, finishes: finishes.iter().map(finish).collect(), claim })

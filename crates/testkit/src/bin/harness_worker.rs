@@ -14,7 +14,8 @@ use duly_client::wire::RegisterRequest;
 use duly_client::{Client, RemoteSource};
 use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::ports::work_source::{Closed, RollCall, TakenBack, WorkSource};
+use duly_core::ports::store::{ReportItem, Reported};
+use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
 use duly_engine::random::OsRandom;
 use duly_testkit::effects::{Effect, Ev, Kind};
 use duly_testkit::history::file;
@@ -146,6 +147,10 @@ impl WorkSource for Recording {
 
     async fn roll_call(&self) -> RollCall {
         self.source.roll_call().await
+    }
+
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+        self.source.report(batch).await
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {

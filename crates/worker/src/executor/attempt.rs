@@ -10,7 +10,6 @@ use std::time::Duration;
 use duly_core::json;
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::limits::RESULT_BYTES;
-use duly_core::log::LogChunk;
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
 use futures_util::FutureExt;
@@ -21,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::cancels::Cancels;
 use crate::handler::{Context, Handler, HandlerError, Output};
-use crate::log::Log;
+use crate::notes::{Board, Notes};
 use crate::registry::Registry;
 
 /// How long a handler may go on after its task was cancelled.
@@ -41,6 +40,8 @@ pub(super) struct Floor {
     pub(super) tracker: TaskTracker,
     /// Stops attempts at their next await point and releases their leases.
     pub(super) abort: CancellationToken,
+    /// Where attempts that have something to tell are listed.
+    pub(super) board: Arc<Board>,
     /// Which leases are gone.
     pub(super) cancels: Cancels,
     /// Where attempts report. It needs no bound of its own, since only so many run at once.
@@ -89,24 +90,28 @@ impl Floor {
     async fn attempt(&self, lease: Lease) -> Ended {
         let started = Instant::now();
         let (task, epoch) = (lease.task, lease.epoch);
-        let log = Arc::<Log>::default();
+        let notes = Notes::on(&self.board, task, epoch);
         let outcome = match self.registry.get(&lease.lane.task_type) {
-            Some(handler) => self.outcome(handler, lease, &log).await,
+            Some(handler) => self.outcome(handler, lease, &notes).await,
             None => {
                 let message = format!("this worker has no handler for {}", lease.lane.task_type);
                 self.retry(Failure::new("NO_HANDLER", message))
             }
         };
-        let failed = matches!(outcome, Outcome::Retry { .. } | Outcome::Fail { .. });
-        let log = log.end().filter(|_| failed).map(|text| LogChunk { offset: 0, text });
-        Ended { finish: Finish { task, epoch, outcome, log }, took: started.elapsed() }
+        let (progress, log) = notes.close();
+        Ended { finish: Finish { task, epoch, outcome, progress, log }, took: started.elapsed() }
     }
 
-    async fn outcome(&self, handler: &Arc<dyn Handler>, lease: Lease, log: &Arc<Log>) -> Outcome {
+    async fn outcome(
+        &self,
+        handler: &Arc<dyn Handler>,
+        lease: Lease,
+        notes: &Arc<Notes>,
+    ) -> Outcome {
         let limit = lease.time_limit();
         let (task, epoch) = (lease.task, lease.epoch);
         let last_moment = limit + handler.wind_up();
-        let context = Context::within(lease, self.cancels.clone(), Arc::clone(log));
+        let context = Context::within(lease, self.cancels.clone(), Arc::clone(notes));
         let cancelled = async {
             self.cancels.of(task, epoch).await;
             tokio::time::sleep(CANCEL_GRACE).await;

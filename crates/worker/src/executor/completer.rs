@@ -121,5 +121,7 @@ fn bytes_of(finish: &Finish) -> usize {
         Outcome::Success { result: Some(result) } => result.len(),
         _ => 0,
     };
-    result + finish.log.as_ref().map_or(0, |log| log.text.len())
+    let checkpoint = finish.progress.as_ref().and_then(|it| it.checkpoint.as_ref());
+    let log = finish.log.as_ref().map(|log| &log.text);
+    result + [checkpoint, log].into_iter().flatten().map(|text| text.len()).sum::<usize>()
 }

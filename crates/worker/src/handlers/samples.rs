@@ -1,5 +1,5 @@
 //! Types that look like real work, for trying things out and for showing them: they take their
-//! time, log what they are at and return a summary, and do nothing at all.
+//! time, say how far they are, log what they are at and return a summary, and do nothing at all.
 
 use std::time::Duration;
 
@@ -113,10 +113,13 @@ impl Handler for Sample {
     async fn run(&self, context: Context) -> Result<Output, HandlerError> {
         let pause = self.pause(context.payload()?)?;
         let count = self.steps.len();
-        for (number, step) in (1..).zip(self.steps) {
-            context.log(format_args!("step {number} of {count}: {step}"));
+        let total = u64::try_from(count).ok();
+        for (done, step) in (0_u64..).zip(self.steps) {
+            context.progress(done, total, Some(step));
+            context.log(format_args!("step {} of {count}: {step}", done + 1));
             tokio::time::sleep(pause).await;
         }
+        context.progress(total.unwrap_or_default(), total, None);
         context.log("done; it was a sample, so nothing has changed");
         let mut summary = (self.summary)(&mut Figures::of(&context));
         summary["steps"] = count.into();

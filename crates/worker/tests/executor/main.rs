@@ -5,6 +5,7 @@
 mod attempts;
 mod concurrency;
 mod flow;
+mod reports;
 mod samples;
 mod shutdown;
 mod source;

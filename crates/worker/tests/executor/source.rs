@@ -9,11 +9,13 @@ use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::work_source::{Closed, RollCall, TakenBack, WorkSource};
+use duly_core::ports::store::{ReportItem, Reported};
+use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
 use duly_core::time::Timestamp;
 use duly_worker::{Concurrency, Config, Executor, Registry, Report};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What the source has seen.
@@ -35,6 +37,12 @@ pub(crate) struct Seen {
     /// Outcomes are answered with this.
     pub(crate) answer: Option<Finished>,
     pub(crate) closed: bool,
+    /// The calls of `report`, and when they were made.
+    pub(crate) reports: Vec<(Instant, Vec<ReportItem>)>,
+    /// Reports are answered with this; with nothing, they are not heard.
+    pub(crate) reported: Option<Reported>,
+    /// Reports are not answered.
+    pub(crate) reports_hang: bool,
     /// Leases that are gone and not told yet.
     pub(crate) taken_back: Vec<TakenBack>,
     /// Somebody wants to know what has not started.
@@ -126,6 +134,13 @@ impl WorkSource for Source {
         self.change(|seen| seen.roll_call = false);
         let seen = Arc::clone(&self.0);
         Box::new(move |tasks| seen.send_modify(|seen| seen.unstarted = Some(tasks)))
+    }
+
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+        let count = batch.len();
+        self.change(|seen| seen.reports.push((Instant::now(), batch)));
+        drop(self.0.subscribe().wait_for(|seen| !seen.reports_hang).await.unwrap());
+        self.seen().reported.map(|answer| vec![answer; count]).ok_or(Unheard)
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {

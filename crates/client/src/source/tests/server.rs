@@ -45,9 +45,13 @@ impl Asked {
 
     /// Answers outcomes: all of them are committed.
     pub(super) fn commit(self) {
-        let done = |item: &Value| json!({"taskId": item["taskId"], "epoch": item["epoch"], "status": "DONE"});
-        let items = self.body["outcomes"].as_array().unwrap().iter().map(done);
-        let answer = json!({"items": items.collect::<Vec<_>>()});
+        let answer = all(&self.body["outcomes"], "DONE");
+        self.ok(&answer);
+    }
+
+    /// Answers a report: the same for all.
+    pub(super) fn hear(self, status: &str) {
+        let answer = all(&self.body["items"], status);
         self.ok(&answer);
     }
 
@@ -56,6 +60,12 @@ impl Asked {
         self.ok(&json!({"sessionId": session_id(session), "ttlSeconds": 10.0,
             "heartbeatSeconds": heartbeat_seconds}));
     }
+}
+
+fn all(items: &Value, status: &str) -> Value {
+    let one =
+        |item: &Value| json!({"taskId": item["taskId"], "epoch": item["epoch"], "status": status});
+    json!({"items": items.as_array().unwrap().iter().map(one).collect::<Vec<_>>()})
 }
 
 pub(super) fn session_id(number: u64) -> SessionId {
@@ -69,6 +79,7 @@ pub(super) struct Server {
     pub(super) beats: UnboundedReceiver<Asked>,
     pub(super) claims: UnboundedReceiver<Asked>,
     pub(super) finishes: UnboundedReceiver<Asked>,
+    pub(super) reports: UnboundedReceiver<Asked>,
     pub(super) farewells: UnboundedReceiver<Asked>,
     _connections: JoinSet<()>,
 }
@@ -79,6 +90,7 @@ struct Doors {
     beats: UnboundedSender<Asked>,
     claims: UnboundedSender<Asked>,
     finishes: UnboundedSender<Asked>,
+    reports: UnboundedSender<Asked>,
     farewells: UnboundedSender<Asked>,
 }
 
@@ -86,13 +98,14 @@ impl Server {
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let [registrations, beats, claims, finishes, farewells] =
-            [(); 5].map(|()| unbounded_channel());
+        let [registrations, beats, claims, finishes, reports, farewells] =
+            [(); 6].map(|()| unbounded_channel());
         let doors = Doors {
             registrations: registrations.0,
             beats: beats.0,
             claims: claims.0,
             finishes: finishes.0,
+            reports: reports.0,
             farewells: farewells.0,
         };
         let mut connections = JoinSet::new();
@@ -108,6 +121,7 @@ impl Server {
             beats: beats.1,
             claims: claims.1,
             finishes: finishes.1,
+            reports: reports.1,
             farewells: farewells.1,
             _connections: connections,
         }
@@ -124,6 +138,7 @@ async fn serve(stream: TcpStream, doors: Doors) {
             (_, "/v1/sessions") => &doors.registrations,
             (_, "/v1/leases") => &doors.claims,
             (_, "/v1/leases/finish") => &doors.finishes,
+            (_, "/v1/leases/progress" | "/v1/leases/logs") => &doors.reports,
             (_, path) if path.ends_with("/heartbeat") => &doors.beats,
             (_, path) => panic!("nobody should ask for {path}"),
         };

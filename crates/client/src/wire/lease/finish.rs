@@ -10,6 +10,7 @@ use duly_core::task::Failure;
 use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::report::LastProgress;
 use super::text;
 use crate::wire::task::TaskError;
 
@@ -55,6 +56,9 @@ pub struct OutcomeView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub after_seconds: Option<f64>,
+    /// How far the attempt came, if that was not reported yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<LastProgress>,
     /// What the attempt logged, or has logged since it was last reported. The last 64 KiB of an
     /// attempt's log are kept, however it went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,6 +192,7 @@ impl From<&Finish> for OutcomeView {
             result: None,
             error: None,
             after_seconds: None,
+            progress: finish.progress.as_ref().map(LastProgress::from),
             log: finish.log.as_ref().map(|log| log.text.to_string()),
             log_offset: finish.log.as_ref().map_or(0, |log| log.offset),
         };

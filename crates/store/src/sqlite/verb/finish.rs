@@ -12,7 +12,7 @@ use rusqlite::{CachedStatement, OptionalExtension as _, params};
 
 use super::Scope;
 use super::dead::{bury, record};
-use super::report::write_log;
+use super::report::{write_log, write_progress};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
 use crate::sqlite::index::heads::Range;
@@ -39,6 +39,9 @@ pub(super) fn finish(scope: &mut Scope<'_>, exchange: &Exchange) -> Result<Vec<F
 
 fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finished> {
     let session = end.session;
+    if let Some(progress) = &item.progress {
+        write_progress(scope, session, granted(item), progress)?;
+    }
     if let Some(chunk) = &item.log {
         write_log(scope, session, granted(item), chunk)?;
     }
