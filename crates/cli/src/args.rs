@@ -3,6 +3,7 @@
 mod dlq;
 mod filter;
 mod import;
+mod logs;
 mod queue;
 mod settings;
 mod worker;
@@ -18,6 +19,7 @@ use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::import::ImportArgs;
+pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
 pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
@@ -107,6 +109,10 @@ pub(crate) enum TaskCommand {
     Explain(ExplainArgs),
     /// Show the attempts of a task that went wrong
     Attempts(AttemptsArgs),
+    /// Show what a task has logged, live if asked to
+    Logs(LogsArgs),
+    /// Follow a task until its outcome: exit 6 if it failed
+    Watch(WatchArgs),
     /// End a task that waits or runs
     Cancel(CancelArgs),
     /// Change a task that waits

@@ -1,9 +1,10 @@
 //! Printing: data on standard output, talk on standard error.
 
-use std::io::Write as _;
+use std::borrow::Cow;
+use std::io::{IsTerminal as _, Write as _};
 
 use comfy_table::{ContentArrangement, Table, presets};
-use duly_client::wire::TaskView;
+use duly_client::wire::{ProgressView, TaskView};
 use duly_core::time::Timestamp;
 use serde::Serialize;
 
@@ -17,8 +18,23 @@ pub(crate) fn data(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Prints lines that a task has logged, as they are where they go to a file or a program.
+pub(crate) fn log(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let text = if out.is_terminal() { harmless(text).into() } else { Cow::Borrowed(text) };
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Prints a value as JSON on one line.
+pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    data(&serde_json::to_string(value)?)
+}
+
 /// Prints a value as JSON.
-pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+pub(crate) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     data(&serde_json::to_string_pretty(value)?)
 }
 
@@ -28,7 +44,7 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Text from outside without the characters that would steer the terminal.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let replace =
         |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(replace).collect()
@@ -90,6 +106,10 @@ pub(crate) fn task(task: &TaskView) -> String {
     add("started at", instant(task.started_at));
     add("finished at", instant(task.finished_at));
     add("worker", task.worker.clone().unwrap_or_else(|| "-".to_owned()));
+    if let Some(progress) = &task.progress {
+        let message = progress.message.as_ref().map(|text| format!(": {text}"));
+        add("progress", format!("{}{}", self::progress(progress), message.unwrap_or_default()));
+    }
     if task.losses > 0 {
         add("losses", task.losses.to_string());
     }
@@ -104,6 +124,13 @@ pub(crate) fn task(task: &TaskView) -> String {
         add("error", format!("{}: {}", error.code, error.message));
     }
     trimmed(&table)
+}
+
+/// How far a task is: "3 of 4 (75%)".
+pub(crate) fn progress(progress: &ProgressView) -> String {
+    let total = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
+    let percent = progress.percent.map(|percent| format!(" ({percent}%)")).unwrap_or_default();
+    format!("{}{total}{percent}", progress.done)
 }
 
 /// Tables without the blanks at the ends of their lines.

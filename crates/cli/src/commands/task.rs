@@ -6,7 +6,9 @@ mod explain;
 mod get;
 mod import;
 mod list;
+mod logs;
 mod run;
+mod watch;
 
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,8 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
             TaskCommand::List(args) => list::run(&args).await,
             TaskCommand::Explain(args) => explain::run(&args).await,
             TaskCommand::Attempts(args) => attempts::run(&args).await,
+            TaskCommand::Logs(args) => logs::run(&args).await,
+            TaskCommand::Watch(args) => watch::run(&args).await,
             TaskCommand::Cancel(args) => control::cancel(args).await,
             TaskCommand::Edit(args) => control::edit(args).await,
             TaskCommand::Replay(args) => control::replay(args).await,

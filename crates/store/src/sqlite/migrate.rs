@@ -12,7 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0003_dead_letters_by_id.sql"),
     include_str!("../../migrations/sqlite/0004_queues.sql"),
     include_str!("../../migrations/sqlite/0005_settings.sql"),
-    include_str!("../../migrations/sqlite/0004_reports.sql"),
+    include_str!("../../migrations/sqlite/0006_reports.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

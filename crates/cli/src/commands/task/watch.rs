@@ -1,0 +1,164 @@
+//! `duly task watch`: a task live, until its outcome. What it logs is on standard output, all else on
+//! standard error: a bar on a terminal, a line for every news elsewhere.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use duly_client::Client;
+use duly_client::wire::{ProgressView, TaskView};
+use duly_core::state::Status;
+
+use super::logs::Tail;
+use crate::args::WatchArgs;
+use crate::exit::Ending;
+use crate::output;
+
+/// How often the task itself is looked at while it logs nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const BAR_CELLS: usize = 24;
+/// Moves to the start of the line and clears it.
+const CLEAR: &str = "\r\x1b[K";
+
+pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<Ending> {
+    let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+    let mut task = client.get_task(args.id, None).await?;
+    let mut screen = Screen { is_terminal: std::io::stderr().is_terminal(), ..Screen::default() };
+    let mut tail = Tail::new(args.id, None);
+    screen.show(&task);
+    // Looked at before its logs are read: what had ended then had logged everything.
+    while !drain(&client, &mut tail, &mut screen).await? || !task.status.is_terminal() {
+        task = look(&client, &task, &mut tail, &mut screen).await?;
+        screen.show(&task);
+    }
+    screen.clear();
+    Ok(conclude(&task))
+}
+
+/// Prints what there is of the log; whether that was all for now.
+async fn drain(client: &Client, tail: &mut Tail, screen: &mut Screen) -> anyhow::Result<bool> {
+    let page = tail.next(client, false).await?;
+    screen.log(page.items.iter().map(|part| part.text.as_str()))?;
+    Ok(page.items.is_empty())
+}
+
+/// Waits for the outcome for a moment, and shows meanwhile what is logged.
+async fn look(
+    client: &Client,
+    last: &TaskView,
+    tail: &mut Tail,
+    screen: &mut Screen,
+) -> anyhow::Result<TaskView> {
+    if last.status.is_terminal() {
+        return Ok(last.clone());
+    }
+    let task = client.get_task(last.task_id, Some(LOOK_EVERY));
+    let mut task = std::pin::pin!(task);
+    loop {
+        let more = tail.next(client, true);
+        tokio::select! {
+            biased;
+            task = &mut task => return Ok(task?),
+            page = more => {
+                let page = page?;
+                screen.log(page.items.iter().map(|part| part.text.as_str()))?;
+                if !page.live {
+                    return Ok(task.await?);
+                }
+            }
+        }
+    }
+}
+
+fn conclude(task: &TaskView) -> Ending {
+    let (id, status) = (task.task_id, task.status);
+    let attempts = output::count(task.attempt, "attempt");
+    let error = task.error.as_ref();
+    let why = error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message));
+    match status {
+        Status::Success => {
+            output::say(&format!("{id} {status} in {attempts}; next: duly task get {id}"));
+            Ending::Ok
+        }
+        _ => {
+            output::say(&format!("{id} {status} after {attempts}{why}"));
+            output::say(&format!("next: duly task attempts {id}, then duly task replay {id}"));
+            Ending::TaskFailed
+        }
+    }
+}
+
+/// What was shown on standard error.
+#[derive(Default)]
+struct Screen {
+    is_terminal: bool,
+    is_drawn: bool,
+    status: Option<(Status, u32)>,
+    progress: Option<String>,
+}
+
+impl Screen {
+    /// Shows what has changed.
+    fn show(&mut self, task: &TaskView) {
+        let status = (task.status, task.attempt);
+        if self.status.replace(status) != Some(status) {
+            self.clear();
+            let of = format!("attempt {} of {}", task.attempt, task.retries + 1);
+            output::say(&format!("{} {}, {of}", task.task_id, task.status));
+        }
+        let text = task.progress.as_ref().map(text);
+        if text.is_some() && text != self.progress {
+            self.progress = text;
+            self.draw(task.progress.as_ref().and_then(|progress| progress.percent));
+        }
+    }
+
+    fn draw(&mut self, percent: Option<u8>) {
+        let Some(text) = &self.progress else { return };
+        if self.is_terminal {
+            let bar = percent.map(bar).unwrap_or_default();
+            // Nobody may be looking, which is no fault.
+            write!(std::io::stderr().lock(), "{CLEAR}{bar}{}", output::harmless(text)).ok();
+            self.is_drawn = true;
+        } else {
+            output::say(text);
+        }
+    }
+
+    /// Prints lines of the log.
+    fn log<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> anyhow::Result<()> {
+        for text in texts {
+            self.clear();
+            output::log(text)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the bar away.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            write!(std::io::stderr().lock(), "{CLEAR}").ok();
+        }
+    }
+}
+
+fn text(progress: &ProgressView) -> String {
+    let message = progress.message.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+    format!("{}{message}", output::progress(progress))
+}
+
+fn bar(percent: u8) -> String {
+    let full = usize::from(percent) * BAR_CELLS / 100;
+    format!("[{}{}] ", "#".repeat(full), "-".repeat(BAR_CELLS.saturating_sub(full)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_full_only_at_the_end() {
+        assert_eq!(bar(0), format!("[{}] ", "-".repeat(24)));
+        assert_eq!(bar(50), format!("[{}{}] ", "#".repeat(12), "-".repeat(12)));
+        assert!(bar(99).contains('-') && !bar(100).contains('-'));
+    }
+}
