@@ -4,9 +4,10 @@
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use duly_core::id::TaskId;
-use duly_core::limits::LOG_BYTES;
+use duly_core::limits::{CONCURRENCY, LOG_BYTES};
 use duly_core::log::LogChunk;
 use duly_core::ports::store::ReportItem;
 use duly_core::progress::Progress;
@@ -18,6 +19,8 @@ use tokio::sync::Notify;
 pub(crate) struct Notes {
     /// Whose they are and where they are collected; nowhere outside of a worker.
     pinned: Option<Pinned>,
+    /// Whether the attempt is over.
+    closed: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -41,8 +44,6 @@ struct State {
     heard: u64,
     /// Whether the notes are on the board.
     listed: bool,
-    /// Whether the attempt is over.
-    closed: bool,
 }
 
 /// What is new about an attempt.
@@ -73,6 +74,17 @@ impl Board {
         }
     }
 
+    fn list(&self, notes: Arc<Notes>) {
+        let mut listed = self.listed.lock();
+        // No more attempts run than this, so at least every other one listed is over.
+        if listed.len() >= 2 * CONCURRENCY {
+            listed.retain(|notes| !notes.is_closed());
+        }
+        listed.push(notes);
+        drop(listed);
+        self.news.notify_one();
+    }
+
     /// Takes the list.
     pub(crate) fn take(&self) -> Vec<Arc<Notes>> {
         std::mem::take(&mut self.listed.lock())
@@ -83,7 +95,7 @@ impl Notes {
     /// Notes that are listed on a board when they change.
     pub(crate) fn on(board: &Arc<Board>, task: TaskId, epoch: u32) -> Arc<Self> {
         let pinned = Some(Pinned { task, epoch, board: Arc::clone(board) });
-        Arc::new(Self { pinned, state: Mutex::default() })
+        Arc::new(Self { pinned, ..Self::default() })
     }
 
     /// Adds a line to the log.
@@ -113,16 +125,22 @@ impl Notes {
 
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        change(&mut state);
-        self.list(&mut state);
+        // What somebody says after the end is nobody's.
+        if !self.is_closed() {
+            change(&mut state);
+            self.list(&mut state);
+        }
     }
 
     fn list(self: &Arc<Self>, state: &mut State) {
         let Some(Pinned { board, .. }) = &self.pinned else { return };
-        if !state.closed && !std::mem::replace(&mut state.listed, true) {
-            board.listed.lock().push(Arc::clone(self));
-            board.news.notify_one();
+        if !self.is_closed() && !std::mem::replace(&mut state.listed, true) {
+            board.list(Arc::clone(self));
         }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Takes the notes off the board and tells what is new, unless the attempt is over.
@@ -130,7 +148,7 @@ impl Notes {
         let Pinned { task, epoch, .. } = *self.pinned.as_ref()?;
         let mut state = self.state.lock();
         state.listed = false;
-        if state.closed {
+        if self.is_closed() {
             return None;
         }
         let (progress, log) = state.unheard();
@@ -151,11 +169,14 @@ impl Notes {
         self.list(&mut state);
     }
 
-    /// The attempt is over: what is left to tell.
+    /// The attempt is over: what is left to tell. Nothing stays here, although the notes may still
+    /// be on the board for a while.
     pub(crate) fn close(&self) -> (Option<Progress>, Option<LogChunk>) {
         let mut state = self.state.lock();
-        state.closed = true;
-        state.unheard()
+        self.closed.store(true, Ordering::Release);
+        let left = state.unheard();
+        *state = State::default();
+        left
     }
 
     /// The end of what was logged and not reported yet.
@@ -185,7 +206,7 @@ impl News {
 
     /// Whether the attempt goes on.
     pub(crate) fn is_open(&self) -> bool {
-        !self.notes.state.lock().closed
+        !self.notes.is_closed()
     }
 }
 

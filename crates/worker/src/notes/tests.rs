@@ -30,8 +30,7 @@ fn only_the_end_is_kept_from_a_whole_character_on() {
         written += number.to_string().len() + 1;
         assert!(notes.state.lock().text.len() <= 2 * LOG_BYTES);
     }
-    let (_, log) = notes.close();
-    let log = log.unwrap();
+    let log = notes.state.lock().unheard().1.unwrap();
     assert_eq!((log.text.len(), log.end()), (LOG_BYTES, written as u64));
     assert!(log.text.ends_with("19998\n19999\n"));
     notes.log("ä".repeat(LOG_BYTES));
@@ -59,9 +58,16 @@ fn what_was_heard_is_not_told_again() {
     assert_eq!((&second.item.progress, &second.item.log), (&None, &chunk(4, "two\n")));
     // An answer that never comes leaves it to be told again.
     notes.progress(Progress::new(2, None));
-    assert_eq!(notes.close(), (Some(Progress::new(2, None)), chunk(4, "two\n")));
+    let third = board.take()[0].news().unwrap();
+    assert_eq!(
+        (third.item.progress.as_ref().unwrap().done, &third.item.log),
+        (2, &second.item.log)
+    );
     second.heard();
     assert_eq!(notes.close(), (Some(Progress::new(2, None)), None));
+    // An answer that comes after the end changes nothing.
+    third.heard();
+    assert_eq!(notes.close(), (None, None));
 }
 
 #[test]
@@ -93,4 +99,20 @@ fn an_attempt_that_is_over_tells_no_news() {
     notes.log("too late");
     listed[0].relist();
     assert!(board.take().is_empty());
+    assert_eq!(notes.close(), (None, None));
+}
+
+#[test]
+fn attempts_that_are_over_do_not_pile_up() {
+    let board = Arc::<Board>::default();
+    for number in 0..5 * CONCURRENCY {
+        let task = TaskId::mint(Timestamp::EPOCH, u32::try_from(number).unwrap(), 1);
+        let notes = Notes::on(&board, task, 1);
+        notes.log("x");
+        if number > 0 {
+            notes.close();
+        }
+        assert!(board.listed.lock().len() <= 2 * CONCURRENCY);
+    }
+    assert_eq!(board.take().iter().filter_map(Notes::news).count(), 1, "the first one is open");
 }
