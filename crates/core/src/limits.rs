@@ -85,7 +85,7 @@ pub const DEAD_LETTERS: usize = 100_000;
 /// Groups of dead letters in one answer.
 pub const DEAD_GROUPS: u32 = 100;
 /// Dead letters that are looked at to count groups, the last failures first.
-pub const DEAD_GROUP_ROWS: u32 = 100_000;
+pub const DEAD_GROUP_ROWS: u32 = 50_000;
 /// Items in one `POST /tasks/batch`.
 pub const BATCH_ITEMS: usize = 10_000;
 /// Bytes of one `POST /tasks/batch`.

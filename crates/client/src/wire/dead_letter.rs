@@ -37,8 +37,8 @@ pub struct DeadLetterPage {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true, maximum = 10_000))]
     pub scanned: u32,
-    /// Whether the page ended because it had looked at 10,000 of them, not because it was full or
-    /// nothing was left: go on with `nextCursor`, or narrow the filter.
+    /// Whether the page ended because it had looked at as many as it may, not because it was full
+    /// or nothing was left: go on with `nextCursor`, or narrow the filter.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub partial: bool,
@@ -87,7 +87,7 @@ pub struct ErrorGroupPage {
     pub next_cursor: Option<String>,
     /// How many dead letters were looked at, the last failure first.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(required = true, maximum = 100_000))]
+    #[cfg_attr(feature = "openapi", schema(required = true, maximum = 50_000))]
     pub scanned: u32,
     /// Whether there are older ones that were not looked at, and so are not counted: narrow the
     /// filter.

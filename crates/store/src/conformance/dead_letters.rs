@@ -206,7 +206,8 @@ pub async fn a_search_that_takes_long_goes_on(harness: Harness) {
             break;
         }
     }
-    assert_eq!((seen, partial), (rare, 1));
+    assert_eq!(seen, rare);
+    assert!(partial > 0, "a page that looks at all of them takes too long");
 }
 
 pub async fn alike_errors_are_one_group(harness: Harness) {

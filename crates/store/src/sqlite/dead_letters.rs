@@ -2,7 +2,9 @@
 
 mod groups;
 
+use duly_core::filter::Filter;
 use duly_core::id::TaskId;
+use duly_core::limits::SCAN_ROWS;
 use duly_core::ports::store::{DeadList, DeadPlace, ListDead};
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -10,11 +12,11 @@ use rusqlite::{Connection, named_params};
 
 use super::error::Result;
 use super::filter::{self, DEAD_VERDICT};
-use super::page::{self, Looked, Page};
+use super::page::{self, Bounds, Looked, Page};
 
-#[cfg(test)]
-pub(super) use self::groups::LAST;
 pub(super) use self::groups::groups;
+#[cfg(test)]
+pub(super) use self::groups::last;
 
 /// All dead letters of the file, last failure first. One upper bound and not two (a cursor and a
 /// time), since the planner would pick one of them, perhaps that of the first page.
@@ -49,13 +51,24 @@ fn find(connection: &Connection, page: &ListDead) -> Result<Page<DeadPlace>> {
     };
     filter::put(&mut statement, range)?;
     let mut rows = statement.raw_query();
-    page::fill(connection, tenant, *limit, || {
+    let bounds = Bounds { tasks: *limit, rows: if needs_task(filter) { TASKS } else { SCAN_ROWS } };
+    page::fill(connection, tenant, bounds, || {
         let Some(row) = rows.next()? else { return Ok(None) };
         let (task, failed_at) = (TaskId::from_bytes(row.get(0)?), row.get(2)?);
         let place = DeadPlace { failed_at: Timestamp::clamped(failed_at), task };
         Ok(Some(Looked { task, verdict: row.get(1)?, place }))
     })
 }
+
+/// Whether a term is about what only the task's own row says.
+fn needs_task(filter: &Filter) -> bool {
+    let Filter { labels, error, worker, .. } = filter;
+    !labels.is_empty() || error.is_some() || worker.is_some()
+}
+
+/// Dead letters that are looked at where a term needs the task: it lies elsewhere and costs several
+/// times as much.
+const TASKS: u32 = SCAN_ROWS / 2;
 
 #[cfg(test)]
 mod tests;

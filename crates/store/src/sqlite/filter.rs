@@ -134,12 +134,6 @@ pub(super) fn verdict_on_one() -> String {
     )
 }
 
-/// Whether a term is about what only the task's own row says.
-pub(super) fn needs_task(filter: &Filter) -> bool {
-    let Filter { labels, error, worker, .. } = filter;
-    !labels.is_empty() || error.is_some() || worker.is_some()
-}
-
 /// Whether the tenant ever had a task of the queue and type asked for. Where it had none there is
 /// nothing to look for, however many tasks others have.
 pub(super) fn has_lane(
@@ -177,19 +171,25 @@ pub(super) fn teach(connection: &Connection) -> rusqlite::Result<()> {
         let Some(text) = context.get_raw(0).as_str_or_null()? else { return Ok(false) };
         let wanted = context.get_or_create_aux(1, |value| {
             let text = value.as_str().map_err(|error| error.to_string())?;
-            labels(text).ok_or_else(|| "labels are asked for as JSON".to_owned())
+            serde_json::from_str(text).map_err(|error| error.to_string())
         })?;
-        let Some(labels) = labels(text) else { return Ok(false) };
-        Ok(wanted.iter().all(|(key, value)| labels.get(key) == Some(value)))
+        Ok(labels_have(text, &wanted))
     })
+}
+
+/// Whether labels, as JSON, have all of these.
+fn labels_have(text: &str, wanted: &BTreeMap<String, String>) -> bool {
+    // This is asked of every row that a page comes upon, and few labels are spelled with escapes:
+    // others need no copies.
+    if let Ok(labels) = serde_json::from_str::<BTreeMap<&str, &str>>(text) {
+        return wanted.iter().all(|(key, value)| labels.get(&**key) == Some(&&**value));
+    }
+    let labels = serde_json::from_str::<BTreeMap<String, String>>(text).unwrap_or_default();
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 fn failure(context: &Context<'_>) -> Option<Failure> {
     let text = context.get_raw(0).as_str_or_null().ok()??;
-    serde_json::from_str(text).ok()
-}
-
-fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     serde_json::from_str(text).ok()
 }
 

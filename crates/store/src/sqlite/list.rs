@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
+use duly_core::limits::SCAN_ROWS;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{ListTasks, TaskList};
 use duly_core::state::Status;
@@ -16,7 +17,7 @@ use rusqlite::{CachedStatement, Connection, named_params};
 
 use super::error::Result;
 use super::filter::{self, DEAD_VERDICT, TASK_VERDICT, Verdicts};
-use super::page::{self, Looked, Page};
+use super::page::{self, Bounds, Looked, Page};
 
 /// All tasks of the file, newest id first. No condition is left to the planner: one on the lane
 /// would let it read lane by lane and sort what it finds.
@@ -52,16 +53,17 @@ fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
     }
     let ids = filter.ids();
     let below = before.map_or(ids.end, |before| before.min(ids.end));
+    let bounds = Bounds { tasks: *limit, rows: SCAN_ROWS };
     if let Some(few) = few::newest_first(connection, page, &(ids.start..below))? {
         let (mut few, mut verdicts) = (few.into_iter(), Verdicts::new(connection, tenant, filter)?);
-        return page::fill(connection, tenant, *limit, || {
+        return page::fill(connection, tenant, bounds, || {
             let Some(task) = few.next() else { return Ok(None) };
             Ok(Some(Looked { task, verdict: verdicts.on(task)?, place: task }))
         });
     }
     let mut statement = rows(connection, tenant, filter, *before)?;
     let mut rows = statement.raw_query();
-    page::fill(connection, tenant, *limit, || {
+    page::fill(connection, tenant, bounds, || {
         let Some(row) = rows.next()? else { return Ok(None) };
         let task = TaskId::from_bytes(row.get(0)?);
         Ok(Some(Looked { task, verdict: row.get(1)?, place: task }))

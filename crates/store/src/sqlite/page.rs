@@ -7,7 +7,7 @@
 //! `partial` and few `scanned`, and goes on with the cursor.
 
 use duly_core::id::TaskId;
-use duly_core::limits::{PAGE_BYTES, SCAN_ROWS};
+use duly_core::limits::PAGE_BYTES;
 use duly_core::name::TenantName;
 use duly_core::task::Task;
 use rusqlite::Connection;
@@ -40,19 +40,27 @@ pub(super) struct Looked<P> {
     pub(super) place: P,
 }
 
+/// How full a page may become, and what it may cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) tasks: u32,
+    /// Rows that it comes upon.
+    pub(super) rows: u32,
+}
+
 /// Takes what fits from rows, which read one moment. One task more than asked for is looked for,
 /// which tells whether there is a next page.
 pub(super) fn fill<P>(
     connection: &Connection,
     tenant: &TenantName,
-    limit: u32,
+    bounds: Bounds,
     mut next: impl FnMut() -> Result<Option<Looked<P>>>,
 ) -> Result<Page<P>> {
     let mut page = Page::empty();
     let (mut bytes, mut looked, mut last) = (0, 0, None);
-    let limit = limit as usize;
+    let limit = bounds.tasks as usize;
     while let Some(Looked { task: id, verdict, place }) = next()? {
-        if looked == SCAN_ROWS {
+        if looked == bounds.rows {
             let partial = page.tasks.len() < limit;
             return Ok(Page { next_before: last, partial, ..page });
         }

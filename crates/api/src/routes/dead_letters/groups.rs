@@ -15,8 +15,8 @@ use crate::query;
 /// Count dead letters by error
 ///
 /// Dead letters of one queue and type whose errors differ only in numbers, ids and quoted names
-/// are one group. The largest group comes first. At most the last 100,000 failures are looked at,
-/// and 10,000 where a term asks for labels, texts of errors or workers; `partial` says whether there
+/// are one group. The largest group comes first. At most the last 50,000 failures are looked at,
+/// and 5,000 where a term asks for labels, texts of errors or workers; `partial` says whether there
 /// are more.
 #[utoipa::path(
     get, path = "/dlq/groups", operation_id = "list_error_groups", tag = "dead letters",

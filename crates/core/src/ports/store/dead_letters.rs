@@ -41,7 +41,7 @@ pub struct DeadList {
     pub next_before: Option<DeadPlace>,
     /// How many of the tenant's dead letters were looked at.
     pub scanned: u32,
-    /// Whether it ended after [`crate::limits::SCAN_ROWS`] although it was not full.
+    /// Whether it ended because it had looked at as many as it may, although it was not full.
     pub partial: bool,
 }
 
@@ -101,8 +101,8 @@ pub struct PurgeTasks {
 #[async_trait]
 pub trait DeadLetters {
     /// One page of dead letters; about [`crate::limits::PAGE_BYTES`] at the most, but at least
-    /// one task. It looks at [`crate::limits::SCAN_ROWS`] at the most and then says where to go
-    /// on, perhaps with nothing found.
+    /// one task. It looks at [`crate::limits::SCAN_ROWS`] at the most, and at fewer where a term
+    /// is dear to look at, and then says where to go on, perhaps with nothing found.
     async fn dead_letters(&self, page: ListDead) -> Result<DeadList>;
 
     /// Dead letters by queue, type and error, the largest group first. It looks at

@@ -1,9 +1,11 @@
 //! Dead letters by what they have in common: the last failures are read in their order and counted
 //! here, since an answer must not take longer the more there are.
 
+use std::collections::hash_map::Entry;
+
 use duly_core::error_group::ErrorGroup;
 use duly_core::id::TaskId;
-use duly_core::limits::{DEAD_GROUP_ROWS, SCAN_ROWS};
+use duly_core::limits::DEAD_GROUP_ROWS;
 use duly_core::name::Lane;
 use duly_core::ports::store::{DeadGroup, DeadGroups, GroupDead};
 use duly_core::state::Status;
@@ -11,14 +13,25 @@ use duly_core::time::Timestamp;
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
+use super::{TASKS, needs_task};
 use crate::sqlite::error::{Fault, Result};
-use crate::sqlite::filter::{self, FITS, Verdicts};
+use crate::sqlite::filter::{self, DEAD_VERDICT, FITS};
 use crate::sqlite::index::lanes::{LaneId, lane_from};
 use crate::sqlite::row;
 
-/// All dead letters of the file, last failure first.
-pub(in crate::sqlite) const LAST: &str = "/* dlq.last */ SELECT task, failed_at, lane, error_group
-    FROM dlq WHERE failed_at >= :since AND failed_at < :until ORDER BY failed_at DESC, task DESC";
+/// All dead letters of the file, last failure first; with the verdict of a filter on each only if
+/// its terms need the task, since it costs more than all the rest.
+pub(in crate::sqlite) fn last(needs_task: bool) -> String {
+    let (verdict, lane) = match needs_task {
+        true => (format!(", {DEAD_VERDICT}"), "LEFT JOIN lane ON lane.id = dlq.lane"),
+        false => (String::new(), ""),
+    };
+    format!(
+        "/* dlq.last */ SELECT dlq.task, failed_at, dlq.lane, error_group{verdict}
+         FROM dlq {lane} WHERE failed_at >= :since AND failed_at < :until
+         ORDER BY failed_at DESC, dlq.task DESC"
+    )
+}
 
 pub(in crate::sqlite) fn groups(connection: &Connection, which: &GroupDead) -> Result<DeadGroups> {
     // Several statements that read one moment.
@@ -53,6 +66,19 @@ struct Count {
     sample: TaskId,
 }
 
+impl Count {
+    /// A group whose last failure this is.
+    fn from(sample: TaskId, at: i64) -> Self {
+        Self { count: 0, first_failed_at: at, last_failed_at: at, sample }
+    }
+
+    /// Adds a failure that came before all others.
+    fn add(&mut self, failed_at: i64) {
+        self.count += 1;
+        self.first_failed_at = failed_at;
+    }
+}
+
 /// What a filter says of a lane.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
@@ -69,17 +95,21 @@ fn count(
     found: &mut DeadGroups,
 ) -> Result<Vec<(Key, Count)>> {
     let GroupDead { tenant, filter, .. } = which;
-    let needs_task = filter::needs_task(filter);
-    let most = if needs_task { SCAN_ROWS } else { DEAD_GROUP_ROWS };
+    let needs_task = needs_task(filter);
+    let most = if needs_task { TASKS } else { DEAD_GROUP_ROWS };
     let wanted = filter.group.map(ErrorGroup::to_bits);
-    let mut verdicts = Verdicts::new(connection, tenant, filter)?;
     let mut lanes: HashMap<LaneId, Of> = HashMap::default();
     let mut counts: HashMap<Key, Count> = HashMap::default();
-    let mut statement = connection.prepare_cached(LAST)?;
-    let mut rows = statement.query(named_params! {
+    let mut statement = connection.prepare_cached(&last(needs_task))?;
+    if needs_task {
+        filter::bind(&mut statement, tenant, filter)?;
+    }
+    let range = named_params! {
         ":since": filter.since.map_or(i64::MIN, Timestamp::millis),
         ":until": filter.until.map_or(i64::MAX, Timestamp::millis),
-    })?;
+    };
+    filter::put(&mut statement, range)?;
+    let mut rows = statement.raw_query();
     let mut looked = 0;
     while let Some(row) = rows.next()? {
         if looked == most {
@@ -93,23 +123,18 @@ fn count(
             None => *lanes.entry(lane).insert_entry(look_at(connection, which, lane)?).get(),
         };
         found.scanned += u32::from(of != Of::Others);
-        if of != Of::Asked || wanted.is_some_and(|wanted| wanted != bits) {
-            continue;
-        }
-        let task = TaskId::from_bytes(row.get(0)?);
-        if needs_task && verdicts.on(task)? != FITS {
+        let is_wanted = of == Of::Asked && wanted.is_none_or(|wanted| wanted == bits);
+        if !is_wanted || (needs_task && row.get::<_, i64>(4)? != FITS) {
             continue;
         }
         let failed_at = row.get(1)?;
-        let new = || Count {
-            count: 0,
-            first_failed_at: failed_at,
-            last_failed_at: failed_at,
-            sample: task,
+        let known = match counts.entry((lane, bits)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(Count::from(TaskId::from_bytes(row.get(0)?), failed_at))
+            }
         };
-        let known = counts.entry((lane, bits)).or_insert_with(new);
-        known.count += 1;
-        known.first_failed_at = failed_at;
+        known.add(failed_at);
     }
     Ok(counts.into_iter().collect())
 }

@@ -2,7 +2,7 @@
 
 use duly_core::error_group::ErrorGroup;
 use duly_core::filter::Filter;
-use duly_core::limits::{DEAD_GROUP_ROWS, SCAN_ROWS};
+use duly_core::limits::DEAD_GROUP_ROWS;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{DeadGroups, GroupDead};
 use duly_core::task::Failure;
@@ -56,13 +56,13 @@ fn groups_count_the_last_failures_and_say_that_there_are_more() {
 
 #[test]
 fn terms_that_need_the_task_end_it_earlier() {
-    let file = file(SCAN_ROWS);
+    let file = file(TASKS);
     for (filter, counted) in
-        [("error:broke", SCAN_ROWS / 2), ("error:else", 0), ("label.k:v", 0), ("worker:w", 0)]
+        [("error:broke", TASKS / 2), ("error:else", 0), ("label.k:v", 0), ("worker:w", 0)]
     {
         let DeadGroups { groups, scanned, partial } = ask(&file, filter);
         let count = groups.iter().map(|group| group.count).sum::<u64>();
-        assert_eq!((count, scanned, partial), (counted.into(), SCAN_ROWS / 2, true), "{filter}");
+        assert_eq!((count, scanned, partial), (counted.into(), TASKS / 2, true), "{filter}");
     }
     for filter in
         ["queue:none", "type:none", "group:0123456789abcdef", "until:1970-01-01T00:00:00Z"]
