@@ -23,8 +23,9 @@ check: check-fmt check-clippy check-docs check-licences ## Format, lints, docume
 test: need-cargo ## Everything that CI runs, with a table of stores and a table of times
 	@scripts/test
 
-bench: build ## Measure this machine: target/release/duly bench (ARGS='--help')
-	@exec target/release/duly bench --data target $(ARGS)
+bench: build ## Measure this machine, then questions to a large file; ARGS='--help' asks for one run
+	@target/release/duly bench --data target $(ARGS); code=$$?; \
+	    $(if $(ARGS),,target/release/duly bench --data target --only queries || code=$$?;) exit $$code
 
 MINUTES ?= 5
 CHAOS := target/chaos

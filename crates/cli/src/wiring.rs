@@ -10,8 +10,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use duly_api::HostPolicy;
 use duly_core::limits::PREFETCH;
+use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random;
-use duly_core::ports::store::Rules;
+use duly_core::ports::store::{Rules, Store};
 use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
@@ -127,10 +128,13 @@ impl Node {
 
 /// An engine alone on the embedded store in this directory.
 pub(crate) fn open_engine(data: &Path) -> anyhow::Result<Engine> {
-    let clock = Arc::new(SystemClock::default());
-    let store = SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?;
-    let config = duly_engine::Config::default();
-    Ok(Engine::start(Arc::new(store), Arc::new(OsRandom::new()), config))
+    let store = open_file(data, Arc::new(SystemClock::default()))?;
+    Ok(Engine::start(store, Arc::new(OsRandom::new()), duly_engine::Config::default()))
+}
+
+/// The embedded store in this directory alone, which goes by this clock.
+pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(Arc::new(SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?))
 }
 
 /// The handlers that every worker has, and the one that the operator must allow.

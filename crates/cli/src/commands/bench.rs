@@ -4,6 +4,7 @@ mod engine;
 mod figures;
 mod http;
 mod punctuality;
+mod queries;
 mod remote;
 mod rest;
 mod world;
@@ -25,23 +26,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let scratch = Scratch::new(&args.data)?;
     let mut figures = Vec::new();
-    let limit = limits(&scratch, args.tasks, &mut figures)?;
-    runtime.block_on(async {
-        let wants = |part| args.only.is_none_or(|only| only == part);
-        if wants(Part::Engine) {
-            engine::measure(&scratch, args.tasks, &limit, &mut figures).await?;
-        }
-        if wants(Part::Rest) {
-            rest::measure(&scratch, args.tasks, &limit, &mut figures).await?;
-        }
-        if wants(Part::Remote) {
-            remote::measure(&scratch, args.tasks, &mut figures).await?;
-        }
-        if wants(Part::Punctuality) {
-            punctuality::measure(&scratch, &mut figures).await?;
-        }
-        anyhow::Ok(())
-    })?;
+    if args.only == Some(Part::Queries) {
+        runtime.block_on(queries::measure(&scratch, args.tasks, &mut figures))?;
+    } else {
+        let limit = limits(&scratch, args.tasks, &mut figures)?;
+        runtime.block_on(parts(&scratch, args, &limit, &mut figures))?;
+    }
     match args.output {
         Output::Json => output::json(&figures)?,
         Output::Table | Output::Id => output::data(&figures::table(&figures))?,
@@ -53,6 +43,29 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     }
     output::say("all targets met");
     Ok(Ending::Ok)
+}
+
+/// The parts that are about running tasks.
+async fn parts(
+    scratch: &Scratch,
+    args: &BenchArgs,
+    limit: &Limit,
+    figures: &mut Vec<Figure>,
+) -> anyhow::Result<()> {
+    let wants = |part| args.only.is_none_or(|only| only == part);
+    if wants(Part::Engine) {
+        engine::measure(scratch, args.tasks, limit, figures).await?;
+    }
+    if wants(Part::Rest) {
+        rest::measure(scratch, args.tasks, limit, figures).await?;
+    }
+    if wants(Part::Remote) {
+        remote::measure(scratch, args.tasks, figures).await?;
+    }
+    if wants(Part::Punctuality) {
+        punctuality::measure(scratch, figures).await?;
+    }
+    Ok(())
 }
 
 /// The directory of a run: one fresh folder per measurement, gone at the end.

@@ -67,15 +67,16 @@ impl Figure {
     }
 }
 
-/// The middle, the 99th percentile and the maximum of some times.
-pub(super) fn percentiles(name: &str, mut millis: Vec<f64>) -> [Figure; 3] {
+/// The middle, a high percentile and the maximum of some times.
+pub(super) fn percentiles(name: &str, high: u8, mut millis: Vec<f64>) -> [Figure; 3] {
     millis.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
         let place = ((millis.len() - 1) as f64 * share) as usize;
         millis[place]
     };
-    [("p50", 0.5), ("p99", 0.99), ("max", 1.0)]
+    let high = (format!("p{high}"), f64::from(high) / 100.0);
+    [("p50".to_owned(), 0.5), high, ("max".to_owned(), 1.0)]
         .map(|(label, share)| Figure::new(&format!("{name} {label}"), at(share), "ms"))
 }
 

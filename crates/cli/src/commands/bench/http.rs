@@ -24,6 +24,11 @@ pub(super) fn post(path: &str, body: &str) -> Vec<u8> {
     request
 }
 
+/// The bytes of a GET.
+pub(super) fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()
+}
+
 impl Connection {
     pub(super) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("cannot reach the server")?;
@@ -31,24 +36,25 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a request and reads the whole answer; anything but 201 is an error.
-    pub(super) async fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
+    /// Sends a request and reads the whole answer, whose body it returns; anything but 200 and 201
+    /// is an error.
+    pub(super) async fn send(&mut self, request: &[u8]) -> anyhow::Result<&[u8]> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
-        loop {
+        let body = loop {
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 bail!("the server closed the connection");
             }
             let Some(head) = find(&self.buffer, b"\r\n\r\n") else { continue };
             let length = content_length(&self.buffer[..head])?;
             if self.buffer.len() >= head + 4 + length {
-                break;
+                break head + 4;
             }
-        }
-        if !self.buffer.starts_with(b"HTTP/1.1 201") {
+        };
+        if !matches!(self.buffer.get(..12), Some(b"HTTP/1.1 200" | b"HTTP/1.1 201")) {
             bail!("unexpected answer: {}", String::from_utf8_lossy(&self.buffer));
         }
-        Ok(())
+        Ok(&self.buffer[body..])
     }
 }
 

@@ -49,7 +49,7 @@ async fn idle(scratch: &Scratch, figures: &mut Vec<Figure>) -> anyhow::Result<()
         let start = started.recv().await.expect("the handler lives");
         millis.push(start.duration_since(submitted).as_secs_f64() * 1000.0);
     }
-    let [p50, p99, max] = percentiles("idle latency", millis);
+    let [p50, p99, max] = percentiles("idle latency", 99, millis);
     figures.extend([p50.must(Target::AtMost(1.0)), p99.must(Target::AtMost(5.0)), max]);
     worker.stop().await?;
     world.engine.close().await;
@@ -94,7 +94,7 @@ async fn delayed(scratch: &Scratch, figures: &mut Vec<Figure>) -> anyhow::Result
     }
     let early = millis.iter().filter(|late| **late < 0.0).count();
     figures.push(Figure::new("delayed: early", early as f64, "tasks").must(Target::AtMost(0.0)));
-    let [p50, p99, max] = percentiles("delayed: late", millis);
+    let [p50, p99, max] = percentiles("delayed: late", 99, millis);
     figures.extend([p50.must(Target::AtMost(5.0)), p99.must(Target::AtMost(50.0)), max]);
     worker.stop().await?;
     world.engine.close().await;

@@ -77,6 +77,10 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    pub(super) async fn connect(&mut self) -> anyhow::Result<Connection> {
+        Connection::open(self.address).await
+    }
+
     /// Sends the request `count` times over so many connections.
     pub(super) async fn load(
         &mut self,
@@ -88,7 +92,7 @@ impl Server {
         let left = Arc::new(AtomicUsize::new(count));
         let mut clients = JoinSet::new();
         for _ in 0..connections {
-            let mut connection = Connection::open(self.address).await?;
+            let mut connection = self.connect().await?;
             let (request, left) = (Arc::clone(&request), Arc::clone(&left));
             clients.spawn(async move {
                 let take = |left: usize| left.checked_sub(1);

@@ -1,0 +1,109 @@
+//! How long questions take on a large file, over REST: a million tasks that have ended and a fifth
+//! as many that wait, by default.
+
+mod fill;
+mod held;
+
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use duly_core::id::TaskId;
+use duly_core::limits::SCAN_ROWS;
+use serde::Deserialize;
+
+use self::held::Held;
+use super::Scratch;
+use super::figures::{Figure, Target, percentiles};
+use super::http::{Connection, get};
+use super::rest::Server;
+use crate::output;
+
+/// Questions of each kind.
+const SAMPLES: usize = 100;
+/// The 95th percentile of each kind is at most this.
+const TARGET_MILLIS: f64 = 50.0;
+
+/// What is asked, each time with the cursor of the answer before; `{id}` is another task each time.
+const REQUESTS: &[(&str, &str)] = &[
+    ("one task", "/tasks/{id}"),
+    ("list", "/tasks"),
+    ("list status:PENDING", "/tasks?filter=status:PENDING"),
+    ("list status:RUNNING", "/tasks?filter=status:RUNNING"),
+    ("list status:SUCCESS", "/tasks?filter=status:SUCCESS"),
+    ("list status:FAILED", "/tasks?filter=status:FAILED"),
+    ("list status:CANCELLED", "/tasks?filter=status:CANCELLED"),
+    ("list queue:", "/tasks?filter=queue:mail"),
+    ("list type:", "/tasks?filter=type:email"),
+    ("list label.customer:", "/tasks?filter=label.customer:42"),
+    ("list since:", "/tasks?filter=since:24h"),
+    ("list, all terms", "/tasks?filter=status:SUCCESS%20queue:mail%20type:email%20since:7d"),
+    ("list worker:", "/tasks?filter=worker:fill"),
+    ("list error:", "/tasks?filter=error:refused"),
+    ("list, no match", NO_MATCH),
+    ("dead letters", "/dlq"),
+    ("dead letters label.customer:", "/dlq?filter=label.customer:42"),
+    ("dead groups", "/dlq/groups"),
+    ("dead groups since:", "/dlq/groups?filter=since:7d%20queue:mail"),
+    ("dead groups error:", "/dlq/groups?filter=error:refused"),
+];
+
+/// Nothing is like this and no index says so: every page looks at as many tasks as it may.
+const NO_MATCH: &str = "/tasks?filter=label.customer:nobody";
+
+pub(super) async fn measure(
+    scratch: &Scratch,
+    tasks: usize,
+    figures: &mut Vec<Figure>,
+) -> anyhow::Result<()> {
+    let folder = scratch.folder("queries");
+    let start = Instant::now();
+    let ids = fill::fill(&folder, tasks).await?;
+    figures.push(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
+    let mut server = Server::start(&folder, &["--concurrency", "0"]).await?;
+    let held = Held::claim(&server.url()).await?;
+    let mut connection = server.connect().await?;
+    for (name, path) in REQUESTS {
+        output::say(&format!("queries: {name}, {SAMPLES} times"));
+        let millis = ask(&mut connection, path, &ids).await.with_context(|| path.to_string())?;
+        let [p50, p95, max] = percentiles(&format!("queries: {name}"), 95, millis);
+        figures.extend([p50, p95.must(Target::AtMost(TARGET_MILLIS)), max]);
+    }
+    held.release().await?;
+    server.stop().await?;
+    Ok(std::fs::remove_dir_all(folder)?)
+}
+
+/// What a page says about itself; a single task says nothing of the kind.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Page {
+    next_cursor: Option<String>,
+    scanned: Option<u32>,
+    partial: bool,
+}
+
+/// Asks again and again, page after page and then from the start; returns how long each took.
+async fn ask(connection: &mut Connection, path: &str, ids: &[TaskId]) -> anyhow::Result<Vec<f64>> {
+    let mut cursor = None;
+    let mut millis = Vec::with_capacity(SAMPLES);
+    for sample in 0..SAMPLES {
+        let mut path = path.replace("{id}", &ids[sample % ids.len()].to_string());
+        if let Some(cursor) = &cursor {
+            let mark = if path.contains('?') { '&' } else { '?' };
+            path += &format!("{mark}cursor={cursor}");
+        }
+        let request = get(&path);
+        let start = Instant::now();
+        let body = connection.send(&request).await?;
+        millis.push(start.elapsed().as_secs_f64() * 1000.0);
+        let page: Page = serde_json::from_slice(body).context("an answer is not JSON")?;
+        let is_bounded = page.scanned.is_none_or(|scanned| scanned <= SCAN_ROWS);
+        ensure!(is_bounded || path.contains("/groups"), "a page looked at {:?}", page.scanned);
+        if path == NO_MATCH {
+            let says_so = page.partial && page.scanned == Some(SCAN_ROWS);
+            ensure!(says_so, "a search for nothing must end and say so");
+        }
+        cursor = page.next_cursor;
+    }
+    Ok(millis)
+}
