@@ -1,6 +1,10 @@
 //! `duly task import` with the real program: every line becomes one task, whatever happens on the
 //! way.
 
+mod front;
+mod large;
+mod refusals;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -21,16 +25,29 @@ struct World {
     server: Server,
     proxy: Proxy,
     folder: tempfile::TempDir,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
+
+/// No worker: tasks wait.
+const IDLE: [&str; 2] = ["--concurrency", "0"];
 
 impl World {
     async fn start() -> anyhow::Result<Self> {
         let (folder, data) = (tempfile::tempdir()?, tempfile::tempdir()?);
-        let server = Server::start(Path::new(DULY), data.path(), &["--concurrency", "0"]).await?;
+        let server = Server::start(Path::new(DULY), data.path(), &IDLE).await?;
         let proxy = Proxy::start().await?;
         proxy.lead_to(server.url())?;
-        Ok(Self { server, proxy, folder, _data: data })
+        Ok(Self { server, proxy, folder, data })
+    }
+
+    /// Kills the server and starts it again on the same data.
+    async fn with_server_killed(self) -> anyhow::Result<Self> {
+        let Self { server, proxy, folder, data } = self;
+        server.kill().await?;
+        proxy.cut();
+        let server = Server::start(Path::new(DULY), data.path(), &IDLE).await?;
+        proxy.lead_to(server.url())?;
+        Ok(Self { server, proxy, folder, data })
     }
 
     fn file(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
@@ -46,8 +63,12 @@ impl World {
 
     /// An import over the wire, to its end.
     async fn import(&self, file: &Path, extra: &[&str]) -> anyhow::Result<Ended> {
-        let (url, file) = (self.proxy.url(), plain(file));
-        let line = [&["task", "import", file, "--server", &url], extra].concat();
+        self.import_to(&self.proxy.url(), file, extra).await
+    }
+
+    /// An import to another address, to its end.
+    async fn import_to(&self, url: &str, file: &Path, extra: &[&str]) -> anyhow::Result<Ended> {
+        let line = [&["task", "import", plain(file), "--server", url], extra].concat();
         let ended = command::run(Path::new(DULY), &line).await?;
         assert!(!ended.stderr.contains("panicked"), "{ended:?}");
         Ok(ended)

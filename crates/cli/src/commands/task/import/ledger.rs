@@ -91,7 +91,7 @@ impl<'a> Ledger<'a> {
             return Ok(());
         }
         let ids: Vec<_> = ids.iter().map(|(_, id)| id.to_string()).collect();
-        output::data(&ids.join("\n"))
+        self.progress.aside(|| output::data(&ids.join("\n")))
     }
 
     fn tell(&mut self, rejection: &Rejection) {

@@ -31,8 +31,12 @@ pub(super) fn read(text: &[u8]) -> Result<SubmitRequest, Box<Problem>> {
 
 /// Why a line is too long to be looked at.
 pub(super) fn too_long() -> Box<Problem> {
-    let detail = format!("the line is longer than {BODY_BYTES} bytes");
-    problem(413, "BODY_TOO_LARGE", "The body is too large", detail)
+    refused(&format!("the line is longer than {BODY_BYTES} bytes"))
+}
+
+/// Why a line is not taken, in the words of who refused it.
+pub(super) fn refused(why: &str) -> Box<Problem> {
+    problem(413, "BODY_TOO_LARGE", "The body is too large", why.to_owned())
 }
 
 /// The request of a line that the server would take although it is spelled otherwise than the

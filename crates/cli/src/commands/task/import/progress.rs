@@ -2,73 +2,79 @@
 //! elsewhere.
 
 use std::cell::Cell;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::reader::Position;
 use crate::output;
 
-/// How often a bar is drawn and a line is said.
-const DRAW_EVERY: Duration = Duration::from_millis(200);
+/// How often a bar is drawn each second, at the most.
+const DRAWS_PER_SECOND: u8 = 5;
+/// How often a line is said.
 const SAY_EVERY: Duration = Duration::from_secs(5);
-const BAR_CELLS: usize = 24;
-/// Moves to the start of the line and clears it.
-const CLEAR: &str = "\r\x1b[K";
 
 /// What was shown, and since when it runs.
 pub(super) struct Progress {
-    is_terminal: bool,
+    /// Nothing where nobody looks at a terminal.
+    bar: Option<ProgressBar>,
     started: Instant,
     from: Position,
     /// Bytes of the input, if known.
     size: Option<u64>,
-    shown: Cell<Instant>,
-    is_drawn: Cell<bool>,
+    said: Cell<Instant>,
 }
 
 impl Progress {
     pub(super) fn new(from: Position, size: Option<u64>) -> Self {
-        let (started, is_terminal) = (Instant::now(), std::io::stderr().is_terminal());
-        let (shown, is_drawn) = (Cell::new(started), Cell::new(false));
-        Self { is_terminal, started, from, size, shown, is_drawn }
+        let started = Instant::now();
+        let bar = std::io::stderr().is_terminal().then(|| bar(size));
+        Self { bar, started, from, size, said: Cell::new(started) }
     }
 
     /// Shows how far it is, if that is not old news.
     pub(super) fn show(&self, at: Position) {
-        let every = if self.is_terminal { DRAW_EVERY } else { SAY_EVERY };
-        if self.shown.get().elapsed() < every {
-            return;
-        }
-        self.shown.set(Instant::now());
-        let text = text(self.from, at, self.size, self.started.elapsed());
-        if self.is_terminal {
-            let bar = self.size.map_or(String::new(), |size| bar(at.offset, size));
-            // Nobody may be looking, which is no fault.
-            write!(std::io::stderr().lock(), "{CLEAR}{bar}{text}").ok();
-            self.is_drawn.set(true);
-        } else {
-            output::say(&text);
+        let text = || text(self.from, at, self.size, self.started.elapsed());
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(at.offset);
+                bar.set_message(text());
+            }
+            None if self.said.get().elapsed() >= SAY_EVERY => {
+                self.said.set(Instant::now());
+                output::say(&text());
+            }
+            None => {}
         }
     }
 
     /// Says something else, on a line of its own.
     pub(super) fn say(&self, text: &str) {
-        self.clear();
-        output::say(text);
+        self.aside(|| output::say(text));
+    }
+
+    /// Prints something else while the bar is away.
+    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
     }
 
     /// Takes the bar away.
     pub(super) fn clear(&self) {
-        if self.is_drawn.take() {
-            write!(std::io::stderr().lock(), "{CLEAR}").ok();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
     }
 }
 
-fn bar(done: u64, size: u64) -> String {
-    let cells = usize::try_from(done.saturating_mul(BAR_CELLS as u64) / size.max(1));
-    let full = cells.unwrap_or(BAR_CELLS).min(BAR_CELLS);
-    format!("[{}{}] ", "#".repeat(full), "-".repeat(BAR_CELLS - full))
+fn bar(size: Option<u64>) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND);
+    let shape = if size.is_some() { "[{bar:24}] {msg}" } else { "{spinner} {msg}" };
+    let style = ProgressStyle::with_template(shape).expect("a template").progress_chars("#>-");
+    ProgressBar::with_draw_target(size, target).with_style(style)
 }
 
 /// Lines, rate, share and the time that is left at this rate.
@@ -99,7 +105,12 @@ mod tests {
         assert_eq!(text(from, at, Some(1000), second), "70 lines, 20/s, 60 %, 4 s left");
         assert_eq!(text(from, at, None, second), "70 lines, 20/s");
         assert_eq!(text(from, from, Some(1000), Duration::ZERO), "50 lines, 0/s, 50 %");
-        assert_eq!(bar(500, 1000), format!("[{}{}] ", "#".repeat(12), "-".repeat(12)));
-        assert_eq!(bar(0, 0), format!("[{}] ", "-".repeat(24)));
+    }
+
+    #[test]
+    fn both_kinds_of_bars_can_be_drawn() {
+        for size in [None, Some(0), Some(1000)] {
+            assert_eq!(bar(size).length(), size);
+        }
     }
 }
