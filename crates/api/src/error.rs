@@ -52,6 +52,7 @@ codes! {
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
     QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
+    BulkActionNotFound "BULK_ACTION_NOT_FOUND" NOT_FOUND "There is no such bulk action";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";

@@ -5,6 +5,7 @@
 
 mod app;
 mod body;
+mod bulk_fields;
 mod config;
 mod cursor;
 mod duration;

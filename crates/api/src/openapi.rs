@@ -67,6 +67,7 @@ fn problem(description: &str) -> Response {
     tags(
         (name = "tasks", description = "Submit tasks and see what becomes of them"),
         (name = "dead letters", description = "Look at tasks that failed, and run them again"),
+        (name = "bulk actions", description = "One order for many tasks"),
         (name = "queues", description = "See what waits where, and pause it"),
         (name = "workers", description = "Get work over the network and be done with it"),
         (name = "settings", description = "What holds for the whole installation"),

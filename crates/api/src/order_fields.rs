@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use crate::error::ApiError;
 use crate::fields::{self, Fields, Place};
 
-/// The most dead letters per second that a replay may ask for: more is all at once.
-const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
+/// The most tasks per second that a replay may ask for: more is all at once.
+pub(crate) const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
 
 /// `{reason?}`
 pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {

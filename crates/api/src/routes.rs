@@ -1,5 +1,6 @@
 //! The routes, one file per noun.
 
+pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
 pub(crate) mod leases;
@@ -20,6 +21,7 @@ pub(crate) type PathId = Result<Path<String>, PathRejection>;
 /// All that is under `/v1` and, for short, at the root.
 pub(crate) fn versioned() -> OpenApiRouter<App> {
     tasks::routes()
+        .merge(bulk_actions::routes())
         .merge(dead_letters::routes())
         .merge(queues::routes())
         .merge(sessions::routes())

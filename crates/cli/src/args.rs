@@ -1,5 +1,6 @@
 //! Flags and commands.
 
+mod bulk;
 mod dlq;
 mod filter;
 mod import;
@@ -16,6 +17,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::id::TaskId;
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
+pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::import::ImportArgs;
@@ -44,6 +46,9 @@ pub(crate) enum Command {
     /// Submit tasks and look at them
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Order something for many tasks
+    #[command(subcommand)]
+    Bulk(BulkCommand),
     /// Look at queues, and pause them
     #[command(subcommand)]
     Queue(QueueCommand),

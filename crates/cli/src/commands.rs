@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod bulk;
 pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod dlq;

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         Command::Dev(dev) => commands::dev::run(&dev),
         Command::Task(task) => commands::task::run(task),
+        Command::Bulk(bulk) => commands::bulk::run(bulk),
         Command::Queue(queue) => commands::queue::run(queue),
         Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Settings(settings) => commands::settings::run(settings),

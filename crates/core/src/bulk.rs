@@ -53,7 +53,9 @@ impl BulkAction {
         if filter.statuses.is_empty() {
             filter.statuses = match self {
                 Self::Replay => [Status::Failed].into(),
-                _ => self.statuses().iter().copied().collect(),
+                Self::Cancel | Self::Retry | Self::Delete => {
+                    self.statuses().iter().copied().collect()
+                }
             };
         }
         Ok(filter)

@@ -6,6 +6,7 @@ mod attempts;
 mod bad_input;
 mod batch;
 mod broken;
+mod bulk;
 mod control;
 mod dead_letters;
 mod docs;

@@ -32,6 +32,14 @@ pub struct Preview {
     pub sample: Vec<TaskId>,
 }
 
+impl Preview {
+    /// Of an order that names its tasks.
+    pub fn of_ids(ids: &[TaskId]) -> Self {
+        let sample = ids.iter().copied().take(SAMPLE as usize).collect();
+        Self { count: ids.len() as u64, more: false, sample }
+    }
+}
+
 impl Engine {
     /// Starts to carry out an order; answers as soon as it is kept.
     pub async fn start_bulk(

@@ -52,7 +52,7 @@ pub(crate) async fn get_task(
     Ok(axum::Json(view).into_response())
 }
 
-pub(super) fn patience(text: &str) -> Result<Duration, ApiError> {
+pub(crate) fn patience(text: &str) -> Result<Duration, ApiError> {
     duration::parse(text).filter(|wait| *wait <= WAIT).ok_or_else(|| {
         let most = WAIT.as_secs();
         query::invalid(format!("`wait` must be a time such as 30s or PT30S, at most {most}s"))

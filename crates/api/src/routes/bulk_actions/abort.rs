@@ -1,0 +1,48 @@
+//! `POST /bulk-actions/{id}/abort`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use duly_client::wire::{BulkView, Problem};
+use duly_engine::command::control;
+
+use super::{absent, bulk_id};
+use crate::app::App;
+use crate::error::{ApiError, Code};
+use crate::routes::PathId;
+use crate::{body, order_fields};
+
+/// Abort a bulk action
+///
+/// What is done stays done, and nothing more is. Aborting it twice is the same as once.
+#[utoipa::path(
+    post, path = "/bulk-actions/{id}/abort", operation_id = "abort_bulk_action",
+    tag = "bulk actions",
+    params(("id" = String, Path, description = "The bulk action's id",
+        example = "01920000-0000-7000-8000-000000000000")),
+    responses(
+        (status = 200, description = "The bulk action, aborted", body = BulkView),
+        (status = 404, description = "`BULK_ACTION_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`STATE_CONFLICT`: it has ended", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`: it takes none", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn abort_bulk_action(
+    State(app): State<App>,
+    id: PathId,
+    request: Request,
+) -> Result<Json<BulkView>, ApiError> {
+    let (headers, body) = body::read_optional_json(&app, request).await?;
+    order_fields::nothing(&body.bytes)?;
+    match app.engine.abort_bulk(app.tenant_of(&headers), bulk_id(id)?).await {
+        Ok(task) => Ok(Json(BulkView::from(task))),
+        Err(control::Error::Store(error)) => Err(error.into()),
+        Err(control::Error::Conflict { status }) => {
+            let detail = format!("the bulk action has ended: it is {status}");
+            Err(ApiError::new(Code::StateConflict, detail))
+        }
+        Err(control::Error::NotFound | control::Error::TooFarAhead) => Err(absent()),
+    }
+}

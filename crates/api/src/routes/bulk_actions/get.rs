@@ -1,0 +1,44 @@
+//! `GET /bulk-actions/{id}`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use duly_client::wire::{BulkView, Problem};
+
+use super::{absent, bulk_id};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::query;
+use crate::routes::PathId;
+use crate::routes::tasks::get::patience;
+
+/// See how far a bulk action is
+///
+/// With `wait` the answer comes as soon as it has ended, or after that time as it is then.
+#[utoipa::path(
+    get, path = "/bulk-actions/{id}", operation_id = "get_bulk_action", tag = "bulk actions",
+    params(
+        ("id" = String, Path, description = "The bulk action's id",
+            example = "01920000-0000-7000-8000-000000000000"),
+        ("wait" = Option<String>, Query, example = "30s",
+            description = "How long to wait for its end, at most 60 s: `30s` or `PT30S`"),
+    ),
+    responses(
+        (status = 200, description = "The bulk action", body = BulkView),
+        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 404, description = "`BULK_ACTION_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get_bulk_action(
+    State(app): State<App>,
+    id: PathId,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<BulkView>, ApiError> {
+    let [wait] = query::read(&uri, ["wait"])?;
+    let wait = wait.map(|text| patience(&text)).transpose()?;
+    let found = app.engine.bulk(app.tenant_of(&headers), bulk_id(id)?, wait).await?;
+    Ok(Json(BulkView::from(found.ok_or_else(absent)?)))
+}

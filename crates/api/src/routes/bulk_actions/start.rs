@@ -1,0 +1,57 @@
+//! `POST /bulk-actions`
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use duly_client::wire::{BulkAnswer, BulkPreview, BulkRequest, BulkView, Problem};
+use duly_core::limits::BODY_BYTES;
+use duly_engine::command::bulk::Preview;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{body, bulk_fields};
+
+/// Order something for many tasks
+///
+/// The order is kept and carried out step by step: it outlives a crash, and no task is touched
+/// twice. What is submitted, or ends, after the order was given is left alone. With `dryRun`
+/// nothing is done, and the answer tells for how many tasks it would be.
+#[utoipa::path(
+    post, path = "/bulk-actions", operation_id = "start_bulk_action", tag = "bulk actions",
+    request_body(content = BulkRequest),
+    responses(
+        (status = 200, description = "What would be done", body = BulkPreview),
+        (status = 202, description = "The order is kept; `Location` tells how far it is",
+            body = BulkAnswer),
+        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "`INVALID_FIELDS`: also if it would mean every task without \
+            saying so", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn start_bulk_action(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let tenant = app.tenant_of(&headers);
+    let read = bulk_fields::read(&body.bytes, app.engine.now().await?)?;
+    if read.dry_run {
+        let preview = match &read.order.ids {
+            Some(ids) => Preview::of_ids(ids),
+            None => app.engine.preview_bulk(tenant, read.order.action, read.filter).await?,
+        };
+        let Preview { count, more, sample } = preview;
+        return Ok(Json(BulkPreview { dry_run: true, count, more, sample }).into_response());
+    }
+    let task = app.engine.start_bulk(tenant, &read.order).await?;
+    let location = format!("/v1/bulk-actions/{}", task.id);
+    let view = Json(BulkView::from(task));
+    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], view).into_response())
+}
