@@ -6,10 +6,10 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Controlled, DeadGroup, EditTask, Ending, Exchange, ExtendLeases, Extended,
-    GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue, Place, PurgeTasks, Put,
-    PutSettings, QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported, RetryTasks, Store,
-    Submit, Submitted, Sweep, Swept,
+    Beat, CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
+    ExtendLeases, Extended, GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue,
+    Place, PurgeTasks, Put, PutSettings, QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported,
+    RetryTasks, Store, Submit, Submitted, Sweep, Swept, TaskCount,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -30,6 +30,7 @@ pub(crate) enum Call {
     Replay(ReplayTasks),
     Retry(RetryTasks),
     Purge(PurgeTasks),
+    Delete(DeleteTasks),
     Edit(EditTask),
     Pause(PauseQueue),
     Resume(TenantName, QueueName),
@@ -41,6 +42,7 @@ pub(crate) enum Call {
     List(ListTasks),
     Dead(ListDead),
     Groups(GroupDead),
+    Count(CountTasks),
     Queue(TenantName, QueueName),
     Place(TenantName, TaskId),
 }
@@ -70,6 +72,7 @@ pub(crate) enum Answer {
     /// does not show is up to the store.
     Pages(Vec<Vec<Task>>),
     Groups(Vec<DeadGroup>),
+    Count(TaskCount),
     IsQueue(bool),
     Queue(Option<QueueState>),
     Place(Option<Place>),
@@ -107,6 +110,7 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Replay(order) => Answer::Controlled(store.replay(order).await.unwrap()),
         Call::Retry(order) => Answer::Controlled(store.retry(order).await.unwrap()),
         Call::Purge(order) => Answer::Controlled(store.purge(order).await.unwrap()),
+        Call::Delete(order) => Answer::Controlled(store.delete(order).await.unwrap()),
         Call::Edit(order) => Answer::Controlled(vec![store.edit(order).await.unwrap()]),
         Call::Pause(order) => Answer::IsQueue(store.pause_queue(order).await.unwrap()),
         Call::Resume(tenant, queue) => {
@@ -152,6 +156,7 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
             groups.sort_by_key(|it| (it.queue.clone(), it.task_type.clone(), it.group.to_bits()));
             Answer::Groups(groups)
         }
+        Call::Count(which) => Answer::Count(store.count(which).await.unwrap()),
         Call::Queue(tenant, queue) => Answer::Queue(store.queue(&tenant, &queue).await.unwrap()),
         Call::Place(tenant, id) => Answer::Place(store.place(&tenant, id).await.unwrap()),
         write => panic!("{write:?} is no query"),

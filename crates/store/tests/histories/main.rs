@@ -10,6 +10,7 @@
 mod call;
 mod known;
 mod meaning;
+mod reading;
 mod step;
 mod strategy;
 mod tally;

@@ -170,6 +170,7 @@ pub(crate) enum ReadStep {
     List { which: FilterStep, before: Option<What>, limit: u32 },
     Dead { which: FilterStep, limit: u32, skip: bool },
     Groups { which: FilterStep },
+    Count { which: FilterStep },
     Queue { queue: bool, tenant: bool },
     Place { what: What, tenant: bool },
 }
@@ -221,6 +222,10 @@ pub(crate) enum Step {
         foreign: bool,
     },
     Purge {
+        tasks: Vec<What>,
+        foreign: bool,
+    },
+    Delete {
         tasks: Vec<What>,
         foreign: bool,
     },

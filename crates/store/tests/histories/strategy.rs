@@ -58,7 +58,8 @@ fn step() -> BoxedStrategy<Step> {
         3 => sweep(),
         2 => (weighted(0.7, 1..5_u32), select(vec![0, 0, 0, 1]))
             .prop_map(|(loss_limit, behind)| Step::Settings { loss_limit, behind }),
-        9 => read().prop_map(Step::Read),
+        2 => orders().prop_map(|(tasks, foreign)| Step::Delete { tasks, foreign }),
+        12 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
         4 => Just(Step::Crash),
@@ -233,7 +234,7 @@ fn filter() -> impl Strategy<Value = FilterStep> {
     let lane = (weighted_bool(), weighted(0.2, any::<bool>()), weighted(0.2, 0..3_u8));
     let time = (weighted(0.2, 0..70_u8), weighted(0.2, 0..70_u8));
     // None, only FAILED, or any.
-    let statuses = prop_oneof![4 => Just(0_u8), 2 => Just(1 << 4), 2 => 1..64_u8];
+    let statuses = prop_oneof![4 => Just(0_u8), 4 => Just(1 << 4), 2 => 1..64_u8];
     let error = (weighted(0.2, 0..4_u8), weighted(0.15, 0..4_u8));
     let rest = (weighted(0.15, 0..3_u8), weighted(0.15, 0..4_u8), weighted(0.6, 0..6_u8));
     (lane, time, statuses, error, rest).prop_map(|(lane, time, statuses, error, rest)| {
@@ -275,6 +276,7 @@ fn read() -> impl Strategy<Value = ReadStep> {
             skip
         }),
         filter().prop_map(|which| ReadStep::Groups { which }),
+        filter().prop_map(|which| ReadStep::Count { which }),
         (weighted_bool(), weighted_bool())
             .prop_map(|(queue, tenant)| ReadStep::Queue { queue, tenant }),
         (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Place { what, tenant }),

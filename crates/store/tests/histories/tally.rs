@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 32] = [
+const INTERESTING: [(&str, u64); 33] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -44,6 +44,7 @@ const INTERESTING: [(&str, u64); 32] = [
     ("replay Conflict", 50),
     ("retry Done", 20),
     ("purge Done of a failed task", 20),
+    ("delete Done", 20),
     ("edit Done", 50),
     ("edit Conflict", 20),
     ("pause or resume true", 100),
@@ -52,8 +53,8 @@ const INTERESTING: [(&str, u64); 32] = [
     ("suspect granted alone", 20),
     ("timeout", 100),
     ("unacknowledged lease released", 50),
-    ("list by a filter that left some", 100),
-    ("list of failed tasks alone", 5),
+    ("list by a filter that left some", 70),
+    ("list of failed tasks alone", 3),
     ("dead letters by a filter that left some", 10),
     ("sweep that deleted", 20),
     ("settings Conflict", 20),
@@ -238,6 +239,7 @@ impl Tally {
             Call::Replay(order) => ("replay", order.tasks.iter().map(|it| it.task).collect()),
             Call::Retry(order) => ("retry", order.tasks.clone()),
             Call::Purge(order) => ("purge", order.tasks.clone()),
+            Call::Delete(order) => ("delete", order.tasks.clone()),
             Call::Edit(order) => ("edit", vec![order.task]),
             _ => return,
         };
