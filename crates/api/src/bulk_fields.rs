@@ -1,5 +1,7 @@
 //! The body of an order for many tasks.
 
+use std::collections::HashSet;
+
 use duly_core::bulk::{BulkAction, BulkOrder};
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
@@ -62,7 +64,7 @@ pub(crate) fn read(body: &[u8], now: Timestamp) -> Result<Read, ApiError> {
     let filter = filter.map_err(|bad| {
         fields.refuse(at.field("filter"), "INVALID_FILTER", bad.to_string());
     });
-    let order = BulkOrder { action, filter: text, ids, reason, per_second, ordered_at: now };
+    let order = BulkOrder { action, filter: text, ids, reason, per_second };
     fields.end(filter.ok().map(|filter| Read { order, filter, dry_run }))
 }
 
@@ -79,8 +81,10 @@ fn read_action(fields: &mut Fields, value: Option<&RawValue>, at: Place<'_>) -> 
 
 fn read_ids(fields: &mut Fields, value: &RawValue, at: Place<'_>) -> Vec<TaskId> {
     let items = fields.filled_list(Some(value), at, BULK_IDS);
+    let mut seen = HashSet::new();
     let ids = items.iter().enumerate();
-    ids.filter_map(|(place, item)| fields.id(Some(item), at.item(place))).collect()
+    let ids = ids.filter_map(|(place, item)| fields.id(Some(item), at.item(place)));
+    ids.filter(|id| seen.insert(*id)).collect()
 }
 
 fn read_rate(fields: &mut Fields, value: Option<&RawValue>, at: Place<'_>) -> Option<f64> {

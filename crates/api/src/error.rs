@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
-use duly_engine::command::{settings, submit, worker};
+use duly_engine::command::{bulk, settings, submit, worker};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -248,6 +248,15 @@ impl From<submit::Error> for ApiError {
             ),
             submit::Error::Closed => Self::shutting_down(),
             submit::Error::Store(error) => Self::from(&*error),
+        }
+    }
+}
+
+impl From<bulk::Error> for ApiError {
+    fn from(error: bulk::Error) -> Self {
+        match error {
+            bulk::Error::Refused(refused) => refused.into(),
+            bulk::Error::Submit(error) => error.into(),
         }
     }
 }

@@ -75,7 +75,8 @@ impl BulkAction {
     }
 }
 
-/// An order for many tasks, as it is kept.
+/// An order for many tasks, as it is kept. When it was given is when its task was submitted, so
+/// that the same order sent twice is the same task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BulkOrder {
@@ -93,8 +94,6 @@ pub struct BulkOrder {
     /// How many runs become due each second, where tasks are replayed; all at once if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
-    /// When it was given: what its relative times refer to.
-    pub ordered_at: Timestamp,
 }
 
 /// How far an order has come, beside what is done: its note for its next attempt.
@@ -110,9 +109,12 @@ pub struct BulkNote {
     /// Whether all of them have been.
     #[serde(default)]
     pub finished: bool,
-    /// For so many the order could not be carried out: others were quicker.
+    /// For so many it was tried; where it could not be carried out, others were quicker.
     #[serde(default)]
-    pub skipped: u64,
+    pub tried: u64,
+    /// When the next run is due, where they are spread.
+    #[serde(default)]
+    pub due: Option<Timestamp>,
 }
 
 #[cfg(test)]

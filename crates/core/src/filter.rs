@@ -124,6 +124,9 @@ impl Filter {
         if let Some((at, _)) = text.char_indices().nth(FILTER_CHARS) {
             return Err(BadFilter::new(at, &text[at..], Why::TooLong));
         }
+        if let Some(at) = text.find('\0') {
+            return Err(BadFilter::new(at, "", Why::Nul));
+        }
         let mut filter = Self::default();
         let mut seen = Vec::new();
         for term in term::split(text) {

@@ -116,8 +116,10 @@ pub const SCAN_ROWS: u32 = 10_000;
 pub const BULK_IDS: usize = 10_000;
 /// Tasks of one step of an order for many; a step is one commit.
 pub const BULK_STEP: u32 = 500;
-/// Tasks that one count for an order looks at.
-pub const COUNT_SCAN_ROWS: u32 = 100_000;
+/// Tasks of one step that deletes: each may have much about it.
+pub const BULK_DELETE_STEP: u32 = 100;
+/// Tasks that are counted before an order begins; of more it does not know the total.
+pub const BULK_COUNT: u64 = 1_000_000;
 /// Rows counted for one number about a queue; beyond that it says "at least".
 pub const COUNT_ROWS: u32 = 10_000;
 /// The same where many queues are shown at once.

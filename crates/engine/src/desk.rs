@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use duly_core::lease::Lease;
-use duly_core::limits::STORE_BATCH;
+use duly_core::limits::{CONCURRENCY, PREFETCH};
 use duly_core::ports::store::{Claim, OpenSession};
 use duly_core::ports::work_source::TakenBack;
 use duly_core::time::Timestamp;
@@ -207,7 +207,7 @@ impl Desk {
     pub(crate) fn take_back(&self, lease: TakenBack) {
         let mut state = self.state.lock();
         // A worker that never asks must not make this grow; it learns it when it finishes.
-        if state.taken_back.len() < STORE_BATCH {
+        if state.taken_back.len() < CONCURRENCY + PREFETCH {
             state.taken_back.push(lease);
         }
         drop(state);

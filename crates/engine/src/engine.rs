@@ -13,7 +13,7 @@ use duly_core::ports::store::{self, Ending, Home, ListTasks, OpenSession, Store,
 use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Task;
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -64,6 +64,7 @@ struct Inner {
     served: Arc<Served>,
     deadlines: Arc<Deadlines>,
     settings: Arc<Current>,
+    counting: Semaphore,
     closing: CancellationToken,
     /// Ends the loops, once nothing new can reach them.
     stop: CancellationToken,
@@ -115,6 +116,7 @@ impl Engine {
             outcomes: Arc::clone(&remotes.outcomes),
             served: Arc::clone(&remotes.served),
             deadlines: Arc::clone(&remotes.deadlines),
+            counting: Semaphore::new(1),
             closing: CancellationToken::new(),
             stop: remotes.stop.clone(),
             loops: remotes.loops.clone(),
@@ -211,6 +213,11 @@ impl Engine {
 
     pub(crate) fn remotes(&self) -> &Remotes {
         &self.inner.remotes
+    }
+
+    /// Whose turn it is to count tasks.
+    pub(crate) fn counting(&self) -> &Semaphore {
+        &self.inner.counting
     }
 
     pub(crate) fn rates(&self) -> &Rates {

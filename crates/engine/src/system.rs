@@ -76,10 +76,13 @@ fn finish(engine: &Engine, lease: &Lease, ended: Result<Arc<str>, Stopped>) -> O
         Err(Stopped::Senseless(why)) => {
             Outcome::Fail { error: Failure::new("INVALID_PAYLOAD", why) }
         }
-        Err(Stopped::Store(error)) => {
+        Err(Stopped::Store(error)) if error.is_retryable() => {
             let entropy = engine.random().next();
             let error = Failure::new("STORE_UNAVAILABLE", error.to_string());
             Outcome::Retry { error, entropy, after: Some(PATIENCE) }
+        }
+        Err(Stopped::Store(error)) => {
+            Outcome::Fail { error: Failure::new("STORE_FAILED", error.to_string()) }
         }
     };
     Some(Finish::new(lease.task, lease.epoch, outcome))

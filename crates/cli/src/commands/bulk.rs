@@ -79,7 +79,7 @@ async fn follow(client: &Client, mut bulk: BulkView, format: Output) -> anyhow::
         bar.show(&bulk);
         bulk = match client.get_bulk(bulk.bulk_id, Some(show::REDRAW)).await {
             Ok(bulk) => bulk,
-            Err(error @ duly_client::Error::Problem { .. }) => return Err(error.into()),
+            Err(error) if !error.is_retryable() => return Err(error.into()),
             Err(error) => {
                 bar.say(&format!("{error}; trying again"));
                 tokio::time::sleep(show::REDRAW).await;

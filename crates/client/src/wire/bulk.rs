@@ -136,7 +136,8 @@ impl From<Task> for BulkView {
         let note = progress.checkpoint.as_deref().and_then(|note| serde_json::from_str(note).ok());
         let note: BulkNote = note.unwrap_or_default();
         let ended = task.result.as_deref().and_then(|result| serde_json::from_str(result).ok());
-        let ended = ended.unwrap_or(Ended { done: progress.done, skipped: note.skipped });
+        let skipped = note.tried.saturating_sub(progress.done);
+        let ended = ended.unwrap_or(Ended { done: progress.done, skipped });
         Self {
             bulk_id: task.id,
             action: order.as_ref().map_or("", |order| order.action.word()).to_owned(),

@@ -23,6 +23,8 @@ pub struct BadFilter {
 pub enum Why {
     /// The text is longer than any filter needs to be.
     TooLong,
+    /// It holds U+0000, which no task does.
+    Nul,
     /// It has no colon.
     NoKey,
     /// Its key does not exist.
@@ -59,6 +61,7 @@ impl fmt::Display for BadFilter {
         write!(f, "`{term}` at byte {at}")?;
         match why {
             Why::TooLong => write!(f, ": a filter has at most {FILTER_CHARS} characters"),
+            Why::Nul => f.write_str(": no filter holds U+0000"),
             Why::NoKey => write!(f, " is not of the form key:value; keys are {KeyNames}"),
             Why::UnknownKey => write!(f, " has no known key; keys are {KeyNames}"),
             Why::Quotes => f.write_str(

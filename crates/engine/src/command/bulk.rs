@@ -1,7 +1,6 @@
 //! One order for many tasks. It is a task itself, of a type and in a queue of the system's own, so
 //! that it outlives a crash, shows how far it is, and ends when it is cancelled.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::bulk::{BulkAction, BulkOrder};
@@ -9,10 +8,11 @@ use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::limits::TIMEOUT;
 use duly_core::name::{QueueName, TenantName, TypeName};
-use duly_core::ports::store::{self, CountTasks, ListTasks, TaskCount};
+use duly_core::ports::store::{self, CountTasks, ListTasks};
 use duly_core::submit::Draft;
 use duly_core::task::Task;
 
+use crate::command::submit::Accepted;
 use crate::command::{control, submit};
 use crate::engine::Engine;
 
@@ -20,6 +20,8 @@ use crate::engine::Engine;
 const RETRIES: u32 = 100;
 /// Tasks that a trial run names.
 const SAMPLE: u32 = 10;
+/// How often the store is asked to count for a trial run.
+const PREVIEW_COUNT: u64 = 10;
 
 /// What an order would do.
 #[derive(Clone, Debug)]
@@ -32,55 +34,89 @@ pub struct Preview {
     pub sample: Vec<TaskId>,
 }
 
-impl Preview {
-    /// Of an order that names its tasks.
-    pub fn of_ids(ids: &[TaskId]) -> Self {
-        let sample = ids.iter().copied().take(SAMPLE as usize).collect();
-        Self { count: ids.len() as u64, more: false, sample }
-    }
+/// Why an order was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It can never be.
+    #[error(transparent)]
+    Refused(#[from] submit::Refused),
+    /// It may be later.
+    #[error(transparent)]
+    Submit(#[from] submit::Error),
 }
 
 impl Engine {
-    /// Starts to carry out an order; answers as soon as it is kept.
+    /// Starts to carry out an order; answers as soon as it is kept. The same key leads to the same
+    /// order.
     pub async fn start_bulk(
         &self,
         tenant: &TenantName,
         order: &BulkOrder,
-    ) -> Result<Task, submit::Error> {
+        idempotency_key: Option<String>,
+    ) -> Result<Accepted, Error> {
         let draft = Draft {
             task_type: Some("bulk".to_owned()),
             payload: serde_json::to_string(order).ok(),
             retries: Some(RETRIES.into()),
             timeout_seconds: Some(TIMEOUT.as_secs_f64()),
+            idempotency_key,
             ..Draft::default()
         };
         let mut spec = draft.check().expect("an order that was checked makes a sound task");
         (spec.task_type, spec.queue) = (TypeName::bulk(), QueueName::system());
         let mut answers = self.submit(tenant, vec![spec]).await?;
-        match answers.pop() {
-            Some(Ok(accepted)) => Ok(accepted.task),
-            refused => {
-                let reason = format!("the order was not kept: {refused:?}");
-                Err(submit::Error::Store(Arc::new(store::Error::Unavailable { reason })))
-            }
-        }
+        Ok(answers.pop().expect("one answer for one task")?)
     }
 
     /// For which tasks an order would be carried out, without doing so.
     pub async fn preview_bulk(
         &self,
         tenant: &TenantName,
-        action: BulkAction,
+        order: &BulkOrder,
         filter: Filter,
     ) -> store::Result<Preview> {
-        let which = CountTasks { tenant: tenant.clone(), filter: filter.clone(), before: None };
-        let TaskCount { count, next_before } = self.store().count(which).await?;
+        let (action, now) = (order.action, self.store().now().await?);
+        if let Some(ids) = &order.ids {
+            let mut meant = Vec::new();
+            for id in ids {
+                let task = self.get(tenant, *id).await?;
+                meant.extend(task.filter(|task| action.means(task, now)).map(|task| task.id));
+            }
+            let count = meant.len() as u64;
+            meant.truncate(SAMPLE as usize);
+            return Ok(Preview { count, more: false, sample: meant });
+        }
+        let (count, more) = self.count_meant(tenant, action, &filter, PREVIEW_COUNT).await?;
         let page = ListTasks { tenant: tenant.clone(), filter, before: None, limit: SAMPLE };
-        let now = self.store().now().await?;
         let found = self.store().list(page).await?.tasks;
         let meant = found.iter().filter(|task| action.means(task, now));
         let sample = meant.map(|task| task.id).collect();
-        Ok(Preview { count, more: next_before.is_some(), sample })
+        Ok(Preview { count, more, sample })
+    }
+
+    /// How many tasks an order means, and whether there may be more, after so many looks at the
+    /// store. One such count at a time: others want to read too.
+    pub(crate) async fn count_meant(
+        &self,
+        tenant: &TenantName,
+        action: BulkAction,
+        filter: &Filter,
+        looks: u64,
+    ) -> store::Result<(u64, bool)> {
+        let _turn = self.counting().acquire().await;
+        let retried = action == BulkAction::Retry;
+        let (tenant, filter) = (tenant.clone(), filter.clone());
+        let mut which = CountTasks { tenant, filter, retried, before: None };
+        let mut total = 0;
+        for _ in 0..looks {
+            let counted = self.store().count(which.clone()).await?;
+            total += counted.count;
+            which.before = counted.next_before;
+            if which.before.is_none() {
+                return Ok((total, false));
+            }
+        }
+        Ok((total, true))
     }
 
     /// An order that was given; nothing if the id is that of another task.

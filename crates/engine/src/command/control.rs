@@ -27,6 +27,9 @@ pub enum Error {
         /// The state.
         status: Status,
     },
+    /// The task is one of the system's own, which only the system changes.
+    #[error("the task is one of the system's own")]
+    Reserved,
     /// The task would start later than any may.
     #[error("the task would start too far ahead")]
     TooFarAhead,
@@ -66,6 +69,9 @@ impl Engine {
         if !task.status.is_terminal() {
             return Err(Error::Conflict { status: task.status });
         }
+        if payload.is_some() && task.lane.queue.is_reserved() {
+            return Err(Error::Reserved);
+        }
         let tasks = vec![Replay { task: id, run: task.run, run_at: None }];
         let order = ReplayTasks { tenant: tenant.clone(), tasks, payload };
         let answers = self.store().replay(order).await?;
@@ -86,6 +92,10 @@ impl Engine {
         id: TaskId,
         change: Change,
     ) -> Result<Task, Error> {
+        let task = self.get(tenant, id).await?.ok_or(Error::NotFound)?;
+        if task.lane.queue.is_reserved() {
+            return Err(Error::Reserved);
+        }
         let now = self.store().now().await?;
         let run_at = change.start.map(|start| start.resolve(now));
         if run_at.is_some_and(|run_at| run_at > now.plus(RUN_AHEAD)) {

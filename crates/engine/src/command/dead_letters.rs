@@ -119,8 +119,11 @@ impl<'a> Pages<'a> {
             self.page.before = found.next_before;
             self.is_last = found.next_before.is_none();
             self.seen += found.tasks.len();
-            if !found.tasks.is_empty() {
-                return Ok(Some(found.tasks));
+            // Orders of the system's own are not meant by those who clear a queue of theirs.
+            let own = |task: &Task| task.lane.queue.is_reserved();
+            let tasks: Vec<_> = found.tasks.into_iter().filter(|task| !own(task)).collect();
+            if !tasks.is_empty() {
+                return Ok(Some(tasks));
             }
         }
         Ok(None)

@@ -8,21 +8,24 @@ use duly_core::bulk::{BulkAction, BulkNote, BulkOrder};
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
-use duly_core::limits::{BULK_STEP, RUN_AHEAD};
+use duly_core::limits::{
+    BULK_COUNT, BULK_DELETE_STEP, BULK_STEP, PAGE_BYTES, RUN_AHEAD, SCAN_ROWS,
+};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, BulkStep, CancelTasks, Controlled, CountTasks, DeleteTasks, ListTasks, Order, Replay,
-    ReplayTasks, RetryTasks,
+    self, BulkStep, CancelTasks, Controlled, DeleteTasks, ListTasks, Order, Replay, ReplayTasks,
+    RetryTasks,
 };
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::progress::Progress;
-use duly_core::state::Status;
 use duly_core::task::Task;
+use duly_core::time::Timestamp;
+use tokio::time::Instant;
 
 use crate::engine::Engine;
 
-/// How far tasks are counted beforehand, in calls of the store; of more the total is not told.
-const COUNTS: usize = 20;
+/// How long a search goes on without a word about how far it is.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Why an order was not carried out to its end.
 #[derive(Debug)]
@@ -49,10 +52,11 @@ pub(super) async fn carry_out(
 ) -> Result<Arc<str>, Stopped> {
     let senseless = |bad: &dyn std::fmt::Display| Stopped::Senseless(bad.to_string());
     let order: BulkOrder = serde_json::from_str(&lease.payload).map_err(|bad| senseless(&bad))?;
-    let filter = order.action.filter(&order.filter, order.ordered_at);
-    let filter = filter.map_err(|bad| senseless(&bad))?;
     let tenant = &lease.lane.tenant;
     let task = engine.get(tenant, lease.task).await?.ok_or(Stopped::Lost)?;
+    let given_at = task.created_at;
+    let filter = order.action.filter(&order.filter, given_at).map_err(|bad| senseless(&bad))?;
+    let begun = task.progress.is_some();
     let last = task.progress.map(|reported| reported.progress).unwrap_or_default();
     let note = last.checkpoint.as_deref().map(serde_json::from_str).transpose();
     let mut run = Run {
@@ -61,18 +65,24 @@ pub(super) async fn carry_out(
         lease,
         tenant,
         filter,
+        given_at,
         done: last.done,
         total: last.total,
         note: note.map_err(|bad| senseless(&bad))?.unwrap_or_default(),
         order,
+        noted: Instant::now(),
     };
-    if run.total.is_none() {
+    if !begun {
         run.total = run.count().await?;
     }
     while let Some(page) = run.next().await? {
+        let start = Instant::now();
         run.step(page).await?;
+        // Half of the time is for others.
+        tokio::time::sleep(start.elapsed()).await;
     }
-    let result = serde_json::json!({"done": run.done, "skipped": run.note.skipped});
+    let skipped = run.note.tried.saturating_sub(run.done);
+    let result = serde_json::json!({"done": run.done, "skipped": skipped});
     Ok(Arc::from(result.to_string()))
 }
 
@@ -84,9 +94,12 @@ struct Run<'a> {
     tenant: &'a TenantName,
     order: BulkOrder,
     filter: Filter,
+    given_at: Timestamp,
     done: u64,
     total: Option<u64>,
     note: BulkNote,
+    /// When the store was last told how far it is.
+    noted: Instant,
 }
 
 /// Tasks that the order means, and where to go on after them.
@@ -101,18 +114,10 @@ impl Run<'_> {
         if let Some(ids) = &self.order.ids {
             return Ok(Some(ids.len() as u64));
         }
-        let (tenant, filter) = (self.tenant.clone(), self.filter.clone());
-        let mut which = CountTasks { tenant, filter, before: None };
-        let mut total = 0;
-        for _ in 0..COUNTS {
-            let counted = self.engine.store().count(which.clone()).await?;
-            total += counted.count;
-            which.before = counted.next_before;
-            if which.before.is_none() {
-                return Ok(Some(total));
-            }
-        }
-        Ok(None)
+        let looks = BULK_COUNT / u64::from(SCAN_ROWS);
+        let counted = self.engine.count_meant(self.tenant, self.order.action, &self.filter, looks);
+        let (total, more) = counted.await?;
+        Ok((!more).then_some(total))
     }
 
     /// The next tasks, until there are none.
@@ -127,18 +132,36 @@ impl Run<'_> {
         page.map(Some)
     }
 
+    /// How many tasks are dealt with at once.
+    fn pace(&self) -> u32 {
+        if self.order.action == BulkAction::Delete { BULK_DELETE_STEP } else { BULK_STEP }
+    }
+
     async fn next_named(&self, ids: &[TaskId]) -> Result<Page, store::Error> {
         let left = ids.get(self.note.looked..).unwrap_or_default();
-        let some = &left[..left.len().min(BULK_STEP as usize)];
-        let mut tasks = Vec::with_capacity(some.len());
-        for id in some {
-            tasks.extend(self.engine.get(self.tenant, *id).await?);
+        let (mut tasks, mut bytes, mut looked) = (Vec::new(), 0, self.note.looked);
+        for id in left.iter().take(self.pace() as usize) {
+            looked += 1;
+            match self.engine.get(self.tenant, *id).await {
+                Ok(task) => {
+                    bytes += task.as_ref().map_or(0, Task::bytes);
+                    tasks.extend(task);
+                }
+                Err(error) if error.is_retryable() => return Err(error),
+                // One that cannot be read is left alone, as a search does.
+                Err(error) => tracing::error!(%error, task.id = %id, "a task is passed over"),
+            }
+            if bytes > PAGE_BYTES {
+                break;
+            }
         }
-        let meant = self.meant(tasks);
-        let skipped = self.note.skipped + (some.len() - meant.len()) as u64;
-        let looked = self.note.looked + some.len();
-        let next = BulkNote { before: None, looked, finished: looked >= ids.len(), skipped };
-        Ok(Page { tasks: meant, next })
+        let next = BulkNote {
+            looked,
+            finished: looked >= ids.len(),
+            tried: self.note.tried + (looked - self.note.looked) as u64,
+            ..self.note.clone()
+        };
+        Ok(Page { tasks: self.meant(tasks), next })
     }
 
     async fn next_found(&self) -> Result<Page, store::Error> {
@@ -146,22 +169,32 @@ impl Run<'_> {
             tenant: self.tenant.clone(),
             filter: self.filter.clone(),
             before: self.note.before,
-            limit: BULK_STEP,
+            limit: self.pace(),
         };
         let found = self.engine.store().list(page).await?;
-        let (before, finished) = (found.next_before, found.next_before.is_none());
-        let next = BulkNote { before, finished, ..self.note.clone() };
-        Ok(Page { tasks: self.meant(found.tasks), next })
+        let tasks = self.meant(found.tasks);
+        let next = BulkNote {
+            before: found.next_before,
+            finished: found.next_before.is_none(),
+            tried: self.note.tried + tasks.len() as u64,
+            ..self.note.clone()
+        };
+        Ok(Page { tasks, next })
     }
 
     fn meant(&self, tasks: Vec<Task>) -> Vec<Task> {
-        let (action, at) = (self.order.action, self.order.ordered_at);
-        tasks.into_iter().filter(|task| action.means(task, at)).collect()
+        tasks.into_iter().filter(|task| self.order.action.means(task, self.given_at)).collect()
     }
 
     /// Carries the order out for a page.
     async fn step(&mut self, page: Page) -> Result<(), Stopped> {
-        let Page { tasks, next } = page;
+        let Page { tasks, mut next } = page;
+        if tasks.is_empty() && (next.finished || self.noted.elapsed() < SILENCE) {
+            self.note = next;
+            return Ok(());
+        }
+        let now = self.engine.store().now().await?;
+        let order = self.order_for(&tasks, &mut next, now);
         let checkpoint = serde_json::to_string(&next).expect("a note can always be written");
         let progress = Progress {
             checkpoint: Some(Arc::from(checkpoint)),
@@ -171,18 +204,18 @@ impl Run<'_> {
             session: self.session,
             task: self.lease.task,
             epoch: self.lease.epoch,
-            order: self.order_for(&tasks),
+            order,
             progress,
         };
         let answers = self.engine.store().carry_out(step).await?.ok_or(Stopped::Lost)?;
+        (self.note, self.noted) = (next, Instant::now());
         let done = answers.iter().filter(|answer| **answer == Controlled::Done).count();
         self.done += done as u64;
-        self.note = BulkNote { skipped: next.skipped + (answers.len() - done) as u64, ..next };
-        self.tell(&tasks);
+        self.tell(&tasks).await?;
         Ok(())
     }
 
-    fn order_for(&self, tasks: &[Task]) -> Order {
+    fn order_for(&self, tasks: &[Task], next: &mut BulkNote, now: Timestamp) -> Order {
         let tenant = self.tenant.clone();
         let ids = tasks.iter().map(|task| task.id);
         match self.order.action {
@@ -191,33 +224,41 @@ impl Run<'_> {
                 Order::Cancel(CancelTasks { tenant, tasks, reason })
             }
             BulkAction::Retry => Order::Retry(RetryTasks { tenant, tasks: ids.collect() }),
-            BulkAction::Delete => Order::Delete(DeleteTasks { tenant, tasks: ids.collect() }),
+            BulkAction::Delete => {
+                let before = Some(self.given_at.plus(Duration::from_millis(1)));
+                Order::Delete(DeleteTasks { tenant, tasks: ids.collect(), before })
+            }
             BulkAction::Replay => {
-                let replay = |(task, number): (&Task, u64)| Replay {
-                    task: task.id,
-                    run: task.run,
-                    run_at: self.order.per_second.map(|rate| {
-                        let after = Duration::try_from_secs_f64(number as f64 / rate);
-                        self.order.ordered_at.plus(after.unwrap_or(RUN_AHEAD).min(RUN_AHEAD))
-                    }),
+                let spacing = self.order.per_second.map(|rate| {
+                    Duration::try_from_secs_f64(1.0 / rate).unwrap_or(RUN_AHEAD).min(RUN_AHEAD)
+                });
+                let mut due = next.due.map_or(now, |due| due.max(now));
+                let replay = |task: &Task| {
+                    let run_at = spacing.map(|_| due);
+                    due = due.plus(spacing.unwrap_or_default()).min(now.plus(RUN_AHEAD));
+                    Replay { task: task.id, run: task.run, run_at }
                 };
-                let tasks = tasks.iter().zip(self.done..).map(replay).collect();
+                let tasks = tasks.iter().map(replay).collect();
+                next.due = spacing.map(|_| due);
                 Order::Replay(ReplayTasks { tenant, tasks, payload: None })
             }
         }
     }
 
-    /// Wakes those who wait for one of the tasks, and tells workers that they run one in vain.
-    fn tell(&self, tasks: &[Task]) {
+    /// Wakes those who wait for a cancelled task, and tells workers that they run it in vain. A
+    /// task may have been granted since it was found, so it is looked at again.
+    async fn tell(&self, tasks: &[Task]) -> Result<(), store::Error> {
         if self.order.action != BulkAction::Cancel {
-            return;
+            return Ok(());
         }
         self.engine.outcomes().announce(tasks.iter().map(|task| task.id));
-        for task in tasks.iter().filter(|task| task.status == Status::Running) {
-            if let Some(session) = task.session {
-                let lease = TakenBack { task: task.id, epoch: task.epoch, why: Why::Cancelled };
+        for task in tasks {
+            let Some(task) = self.engine.get(self.tenant, task.id).await? else { continue };
+            if let (Some(session), Some(epoch)) = (task.session, task.epoch.checked_sub(1)) {
+                let lease = TakenBack { task: task.id, epoch, why: Why::Cancelled };
                 self.engine.remotes().take_back(session, lease);
             }
         }
+        Ok(())
     }
 }

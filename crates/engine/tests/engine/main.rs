@@ -1,5 +1,6 @@
 //! The engine over the memory store, in tokio's paused time.
 
+mod bulk;
 mod passes;
 mod remote;
 mod reports;

@@ -1,11 +1,13 @@
 //! What the watched store passes on as it is.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, ListQueues, PauseQueue, Place, QueueList,
-    QueueState, Queues, Result, TaskCount,
+    Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, Error, ListQueues, PauseQueue, Place,
+    QueueList, QueueState, Queues, Result, TaskCount,
 };
 
 use crate::world::Watched;
@@ -44,6 +46,11 @@ impl Bulk for Watched {
     }
 
     async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
-        self.store.carry_out(step).await
+        let answer = self.store.carry_out(step).await;
+        let left = |left: usize| left.checked_sub(1);
+        match self.lost_steps.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left) {
+            Ok(_) => Err(Error::Unavailable { reason: "the answer was lost".to_owned() }),
+            Err(_) => answer,
+        }
     }
 }

@@ -67,6 +67,7 @@ impl World {
             submits: AtomicUsize::new(0),
             exchanges: AtomicUsize::new(0),
             system: Mutex::default(),
+            lost_steps: AtomicUsize::new(0),
             reads: AtomicUsize::new(0),
             unreadable: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
@@ -132,6 +133,8 @@ pub(crate) struct Watched {
     /// Of workers, not of the engine for its own tasks.
     exchanges: AtomicUsize,
     system: Mutex<Option<SessionId>>,
+    /// Answers to steps of orders that will be lost.
+    pub(crate) lost_steps: AtomicUsize,
     reads: AtomicUsize,
     unreadable: AtomicBool,
     failures: AtomicUsize,

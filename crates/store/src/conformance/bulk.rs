@@ -1,6 +1,7 @@
 //! Orders for many tasks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
@@ -53,7 +54,7 @@ fn replay(task: TaskId) -> Order {
 }
 
 async fn count(harness: &Harness, filter: Filter) -> u64 {
-    let which = CountTasks { tenant: tenant(), filter, before: None };
+    let which = CountTasks { tenant: tenant(), filter, retried: false, before: None };
     let TaskCount { count, next_before } = harness.store().count(which).await.unwrap();
     assert_eq!(next_before, None, "so few are counted in one go");
     count
@@ -76,6 +77,13 @@ pub async fn tasks_are_counted_as_a_list_finds_them(harness: Harness) {
     assert_eq!(count(&harness, Filter { queue, ..Filter::default() }).await, 1);
     let task_type = Some(TypeName::new("email").unwrap());
     assert_eq!(count(&harness, Filter { task_type, ..Filter::default() }).await, 3);
+    let retried =
+        CountTasks { tenant: tenant(), filter: Filter::default(), retried: true, before: None };
+    assert_eq!(harness.store().count(retried).await.unwrap().count, 3, "those that were tried");
+    let mut own = harness.task("letter");
+    own.lane.queue = QueueName::system();
+    harness.submit_one(own).await;
+    assert_eq!(count(&harness, Filter::default()).await, 4, "the system's own do not count");
     let nothing = Some(TypeName::new("nothing").unwrap());
     assert_eq!(count(&harness, Filter { task_type: nothing, ..failed }).await, 0);
 }
@@ -86,7 +94,12 @@ pub async fn only_ended_tasks_are_deleted(harness: Harness) {
     let mut foreign = harness.task("email");
     foreign.lane.tenant = TenantName::new("other").unwrap();
     let foreign = harness.submit_one(foreign).await;
-    let order = DeleteTasks { tenant: tenant(), tasks: vec![gone, waits, failed, foreign, gone] };
+    let tasks = vec![gone, waits, failed, foreign, gone];
+    let early = DeleteTasks { tenant: tenant(), tasks: vec![gone], before: Some(harness.now()) };
+    let late = Controlled::Conflict { status: Status::Success };
+    assert_eq!(harness.store().delete(early).await.unwrap(), [late], "it ended only now");
+    let before = Some(harness.now().plus(Duration::from_millis(1)));
+    let order = DeleteTasks { tenant: tenant(), tasks, before };
     let conflict = Controlled::Conflict { status: Status::Pending };
     let answers = harness.store().delete(order).await.unwrap();
     let done = Controlled::Done;
@@ -112,7 +125,7 @@ pub async fn an_order_and_its_progress_are_one(harness: Harness) {
     assert_eq!(kept, Progress { done: 1, ..progress });
     assert_eq!(harness.get(first).await.run, 2);
     let next = Progress::new(1, Some(9));
-    let delete = DeleteTasks { tenant: tenant(), tasks: vec![first, second] };
+    let delete = DeleteTasks { tenant: tenant(), tasks: vec![first, second], before: None };
     let answers = step(&harness, &carrier, Order::Delete(delete), next).await;
     let conflict = Controlled::Conflict { status: Status::Pending };
     assert_eq!(answers, Some(vec![conflict, Controlled::Done]));

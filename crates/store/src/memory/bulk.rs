@@ -1,7 +1,7 @@
 //! How the reference model counts tasks and carries out orders for many.
 
 use async_trait::async_trait;
-use duly_core::limits::COUNT_SCAN_ROWS;
+use duly_core::limits::SCAN_ROWS;
 use duly_core::ports::store::{
     Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, Order, Reported, Result, TaskCount,
 };
@@ -32,7 +32,7 @@ impl Bulk for MemoryStore {
 
 impl Model {
     fn count(&self, which: &CountTasks) -> TaskCount {
-        let CountTasks { tenant, filter, before } = which;
+        let CountTasks { tenant, filter, retried, before } = which;
         let newest_first = self.tasks.values().rev();
         let wanted = newest_first
             .filter(|task| task.lane.tenant == *tenant)
@@ -40,11 +40,12 @@ impl Model {
             .filter(|task| before.is_none_or(|before| task.id < before));
         let (mut count, mut looked, mut last) = (0, 0, None);
         for task in wanted {
-            if looked == COUNT_SCAN_ROWS {
+            if looked == SCAN_ROWS {
                 return TaskCount { count, next_before: last };
             }
             looked += 1;
-            count += u64::from(self.fits(task, filter));
+            let fits = self.fits(task, filter) && !task.lane.queue.is_reserved();
+            count += u64::from(fits && (!retried || task.charged > 0));
             last = Some(task.id);
         }
         TaskCount { count, next_before: None }
@@ -53,9 +54,13 @@ impl Model {
     fn delete(&mut self, order: &DeleteTasks) -> Vec<Controlled> {
         let mut answers = Vec::new();
         for id in &order.tasks {
-            let status = self.task_mut(&order.tenant, *id).map(|task| task.status);
-            answers.push(match status {
-                Some(status) if !status.is_terminal() => Controlled::Conflict { status },
+            let task =
+                self.task_mut(&order.tenant, *id).map(|task| (task.status, task.finished_at));
+            let early = |ended: Timestamp| order.before.is_none_or(|before| ended < before);
+            answers.push(match task {
+                Some((status, ended)) if !ended.is_some_and(early) => {
+                    Controlled::Conflict { status }
+                }
                 Some(_) => {
                     self.forget(*id);
                     Controlled::Done

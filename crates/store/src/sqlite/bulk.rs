@@ -2,14 +2,20 @@
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
-use duly_core::limits::COUNT_SCAN_ROWS;
+use duly_core::limits::SCAN_ROWS;
 use duly_core::ports::store::{
     Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, Result, TaskCount,
 };
 use rusqlite::Connection;
 
+use super::dead_letters::{TASKS, needs_task};
 use super::filter::{self, FITS};
 use super::{SqliteStore, error, list};
+
+/// What counting needs to know beside the verdict on a task: whether it is the system's own, and
+/// how many attempts were charged. A dead letter has failed.
+const COUNTED: [&str; 2] =
+    ["lane.queue GLOB 'duly.*', task.charged", "lane.queue GLOB 'duly.*', 1"];
 
 #[async_trait]
 impl Bulk for SqliteStore {
@@ -27,20 +33,22 @@ impl Bulk for SqliteStore {
 }
 
 fn count(connection: &Connection, which: &CountTasks) -> error::Result<TaskCount> {
-    let CountTasks { tenant, filter, before } = which;
+    let CountTasks { tenant, filter, retried, before } = which;
     let mut found = TaskCount { count: 0, next_before: None };
     if !filter::has_lane(connection, tenant, filter)? {
         return Ok(found);
     }
-    let mut statement = list::rows(connection, tenant, filter, *before)?;
+    let mut statement = list::rows(connection, tenant, filter, *before, COUNTED)?;
+    let most = if needs_task(filter) { TASKS } else { SCAN_ROWS };
     let (mut rows, mut looked, mut last) = (statement.raw_query(), 0, None);
     while let Some(row) = rows.next()? {
-        if looked == COUNT_SCAN_ROWS {
+        if looked == most {
             found.next_before = last;
             break;
         }
         looked += 1;
-        found.count += u64::from(row.get::<_, i64>(1)? == FITS);
+        let fits = row.get::<_, i64>(1)? == FITS && !row.get::<_, bool>(2)?;
+        found.count += u64::from(fits && (!retried || row.get::<_, i64>(3)? > 0));
         last = Some(TaskId::from_bytes(row.get(0)?));
     }
     Ok(found)

@@ -61,14 +61,14 @@ fn find(connection: &Connection, page: &ListDead) -> Result<Page<DeadPlace>> {
 }
 
 /// Whether a term is about what only the task's own row says.
-fn needs_task(filter: &Filter) -> bool {
+pub(super) fn needs_task(filter: &Filter) -> bool {
     let Filter { labels, error, worker, .. } = filter;
     !labels.is_empty() || error.is_some() || worker.is_some()
 }
 
 /// Dead letters that are looked at where a term needs the task: it lies elsewhere and costs several
 /// times as much.
-const TASKS: u32 = SCAN_ROWS / 2;
+pub(super) const TASKS: u32 = SCAN_ROWS / 2;
 
 #[cfg(test)]
 mod tests;

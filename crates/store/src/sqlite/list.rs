@@ -21,18 +21,18 @@ use super::page::{self, Bounds, Looked, Page};
 
 /// All tasks of the file, newest id first. No condition is left to the planner: one on the lane
 /// would let it read lane by lane and sort what it finds.
-fn all() -> String {
+fn all(also: &str) -> String {
     format!(
-        "/* task.list */ SELECT task.id, {TASK_VERDICT}
+        "/* task.list */ SELECT task.id, {TASK_VERDICT}, {also}
          FROM task LEFT JOIN lane ON lane.id = task.lane
          WHERE task.id >= :from AND task.id < :below ORDER BY task.id DESC"
     )
 }
 
 /// The failed ones, newest id first.
-fn failed() -> String {
+fn failed(also: &str) -> String {
     format!(
-        "/* task.list.failed */ SELECT dlq.task, {DEAD_VERDICT}
+        "/* task.list.failed */ SELECT dlq.task, {DEAD_VERDICT}, {also}
          FROM dlq INDEXED BY dlq_task LEFT JOIN lane ON lane.id = dlq.lane
          WHERE dlq.task >= :from AND dlq.task < :below ORDER BY dlq.task DESC"
     )
@@ -61,7 +61,7 @@ fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
             Ok(Some(Looked { task, verdict: verdicts.on(task)?, place: task }))
         });
     }
-    let mut statement = rows(connection, tenant, filter, *before)?;
+    let mut statement = rows(connection, tenant, filter, *before, ["NULL"; 2])?;
     let mut rows = statement.raw_query();
     page::fill(connection, tenant, bounds, || {
         let Some(row) = rows.next()? else { return Ok(None) };
@@ -70,17 +70,19 @@ fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
     })
 }
 
-/// Tasks and the verdict on each, newest id first, and perhaps some that a filter cannot leave.
+/// Tasks and the verdict on each, newest id first, and perhaps some that a filter cannot leave; and
+/// what else is asked for of tasks, or of dead letters where they are all that can be left.
 pub(super) fn rows<'a>(
     connection: &'a Connection,
     tenant: &TenantName,
     filter: &Filter,
     before: Option<TaskId>,
+    [of_tasks, of_failed]: [&str; 2],
 ) -> Result<CachedStatement<'a>> {
     let ids = filter.ids();
     let below = before.map_or(ids.end, |before| before.min(ids.end));
     let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
-    let text = if only_failed { failed() } else { all() };
+    let text = if only_failed { failed(of_failed) } else { all(of_tasks) };
     let mut statement = connection.prepare_cached(&text)?;
     filter::bind(&mut statement, tenant, filter)?;
     let range = named_params! { ":from": ids.start.as_bytes(), ":below": below.as_bytes() };

@@ -82,7 +82,7 @@ impl Known {
             }
             Step::Delete { tasks, foreign } => {
                 let (tenant, tasks) = self.orders(&tasks, foreign, |it| it.status.is_terminal());
-                Call::Delete(DeleteTasks { tenant, tasks })
+                Call::Delete(DeleteTasks { tenant, tasks, before: None })
             }
             Step::Edit(step) => self.edit(step),
             Step::Pause { queue: other, tenant: foreign, pause: true } => {

@@ -25,7 +25,8 @@ impl Known {
         match read {
             ReadStep::Count { which } => {
                 let (tenant, filter) = self.filter(which, false);
-                Call::Count(CountTasks { tenant, filter, before: None })
+                let retried = which.label.is_some();
+                Call::Count(CountTasks { tenant, filter, retried, before: None })
             }
             ReadStep::Queue { queue: other, tenant: foreign } => {
                 Call::Queue(tenant(foreign), queue(other))

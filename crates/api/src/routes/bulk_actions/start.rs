@@ -2,15 +2,17 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{BulkAnswer, BulkPreview, BulkRequest, BulkView, Problem};
 use duly_core::limits::BODY_BYTES;
 use duly_engine::command::bulk::Preview;
+use duly_engine::command::submit::Accepted;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::routes::tasks::submit::{REPLAYED, header_key};
 use crate::{body, bulk_fields};
 
 /// Order something for many tasks
@@ -20,9 +22,12 @@ use crate::{body, bulk_fields};
 /// nothing is done, and the answer tells for how many tasks it would be.
 #[utoipa::path(
     post, path = "/bulk-actions", operation_id = "start_bulk_action", tag = "bulk actions",
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key with the same \
+        body gives the same order, for 24 hours")),
     request_body(content = BulkRequest),
     responses(
-        (status = 200, description = "What would be done", body = BulkPreview),
+        (status = 200, description = "What would be done; or the order of the same key",
+            body = BulkPreview),
         (status = 202, description = "The order is kept; `Location` tells how far it is",
             body = BulkAnswer),
         (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
@@ -32,7 +37,7 @@ use crate::{body, bulk_fields};
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
             content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`: also if it would mean every task without \
-            saying so", body = Problem, content_type = "application/problem+json"),
+            saying so; `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn start_bulk_action(
@@ -43,15 +48,18 @@ pub(crate) async fn start_bulk_action(
     let tenant = app.tenant_of(&headers);
     let read = bulk_fields::read(&body.bytes, app.engine.now().await?)?;
     if read.dry_run {
-        let preview = match &read.order.ids {
-            Some(ids) => Preview::of_ids(ids),
-            None => app.engine.preview_bulk(tenant, read.order.action, read.filter).await?,
-        };
+        let preview = app.engine.preview_bulk(tenant, &read.order, read.filter).await?;
         let Preview { count, more, sample } = preview;
         return Ok(Json(BulkPreview { dry_run: true, count, more, sample }).into_response());
     }
-    let task = app.engine.start_bulk(tenant, &read.order).await?;
+    let key = header_key(&headers)?;
+    let Accepted { task, replayed, .. } = app.engine.start_bulk(tenant, &read.order, key).await?;
     let location = format!("/v1/bulk-actions/{}", task.id);
+    let status = if replayed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let view = Json(BulkView::from(task));
-    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], view).into_response())
+    let mut response = (status, [(LOCATION, location)], view).into_response();
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
 }

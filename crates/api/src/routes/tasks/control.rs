@@ -147,6 +147,10 @@ fn answer(outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError
         Err(Error::Conflict { status }) => {
             Err(ApiError::new(Code::StateConflict, format!("the task is {status}; {rule}")))
         }
+        Err(Error::Reserved) => {
+            let detail = "a task of the system's own cannot be changed; see /bulk-actions";
+            Err(ApiError::new(Code::StateConflict, detail))
+        }
         Err(Error::TooFarAhead) => Err(submit::Refused::TooFarAhead.into()),
         Err(Error::Store(error)) => Err(error.into()),
     }

@@ -14,7 +14,7 @@ use crate::error::{ApiError, Code};
 use crate::{body, task_fields};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Submit a task
 ///
@@ -88,7 +88,7 @@ fn render(accepted: Accepted) -> Response {
 }
 
 /// The key of the header: bare, or a quoted string with `\"` and `\\`.
-fn header_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+pub(crate) fn header_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|_| values.next().is_none());

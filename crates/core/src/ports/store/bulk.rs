@@ -7,6 +7,7 @@ use crate::filter::Filter;
 use crate::id::{SessionId, TaskId};
 use crate::name::TenantName;
 use crate::progress::Progress;
+use crate::time::Timestamp;
 
 /// Tasks to count.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct CountTasks {
     pub tenant: TenantName,
     /// Which, as in a list.
     pub filter: Filter,
+    /// Whether only those count of which an attempt has failed.
+    pub retried: bool,
     /// Only tasks whose id is below this one.
     pub before: Option<TaskId>,
 }
@@ -35,6 +38,8 @@ pub struct DeleteTasks {
     pub tenant: TenantName,
     /// Which; at most [`crate::limits::STORE_BATCH`].
     pub tasks: Vec<TaskId>,
+    /// Only those that ended before this.
+    pub before: Option<Timestamp>,
 }
 
 /// An order for some tasks.
@@ -68,12 +73,12 @@ pub struct BulkStep {
 /// Orders for many tasks.
 #[async_trait]
 pub trait Bulk {
-    /// Counts tasks that a filter leaves, looking at [`crate::limits::COUNT_SCAN_ROWS`] at the
-    /// most.
+    /// Counts tasks that a filter leaves, those of the system aside, looking at
+    /// [`crate::limits::SCAN_ROWS`] at the most.
     async fn count(&self, which: CountTasks) -> Result<TaskCount>;
 
     /// Deletes ended tasks with everything about them. One that is not there is done, also when
-    /// it is another tenant's; one that has not ended is a conflict.
+    /// it is another tenant's; one that has not ended, or not early enough, is a conflict.
     async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>>;
 
     /// Carries out an order and notes how far it has come, both or neither. Nothing if the lease is

@@ -24,7 +24,9 @@ pub(super) fn newest_first(
     range: &Range<TaskId>,
 ) -> Result<Option<Vec<TaskId>>> {
     let statuses = &page.filter.statuses;
-    let is_kept = |status: &Status| matches!(status, Status::Pending | Status::Running);
+    // Nothing is BLOCKED as long as tasks cannot wait for each other.
+    let is_kept =
+        |status: &Status| matches!(status, Status::Blocked | Status::Pending | Status::Running);
     if statuses.is_empty() || !statuses.iter().all(is_kept) {
         return Ok(None);
     }

@@ -16,7 +16,7 @@ impl Verb for DeleteTasks {
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
         let answers = each(scope, &self.tenant, &self.tasks, |scope, found| {
             let ended = found.status.is_terminal();
-            if ended && delete(scope, found.task, found.status, None)? {
+            if ended && delete(scope, found.task, found.status, self.before)? {
                 return Ok(Controlled::Done);
             }
             Ok(Controlled::Conflict { status: found.status })
