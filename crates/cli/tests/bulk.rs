@@ -15,6 +15,8 @@ use duly_testkit::{Server, report};
 const DULY: &str = env!("CARGO_BIN_EXE_duly");
 const TASKS: usize = 100_000;
 const BATCH: usize = 10_000;
+/// So much must be done before an order is disturbed.
+const MIDDLE: u64 = 10_000;
 /// A debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -99,9 +101,9 @@ async fn started(client: &Client, action: &str) -> anyhow::Result<BulkView> {
 async fn in_the_middle(client: &Client, bulk: &BulkView) -> anyhow::Result<BulkView> {
     let seen = || async {
         let bulk = client.get_bulk(bulk.bulk_id, None).await.ok()?;
-        (bulk.done > 0).then_some(bulk)
+        (bulk.done >= MIDDLE).then_some(bulk)
     };
-    let bulk = eventually("the order has begun", PATIENCE, seen).await?;
+    let bulk = eventually("the order has come far", PATIENCE, seen).await?;
     let total = bulk.total.context("it was not counted")?;
     ensure!(bulk.done < total && !bulk.status.is_terminal(), "seen too late: {bulk:?}");
     Ok(bulk)

@@ -1,5 +1,7 @@
 //! One order for many tasks, through lost answers, stops and running tasks.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -11,6 +11,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::SCAN_ROWS;
 use serde::Deserialize;
 
+use self::fill::Samples;
 use self::held::Held;
 use super::Scratch;
 use super::figures::{Figure, Target, percentiles};
@@ -23,9 +24,13 @@ const SAMPLES: usize = 100;
 /// The 95th percentile of each kind is at most this.
 const TARGET_MILLIS: f64 = 50.0;
 
-/// What is asked, each time with the cursor of the answer before; `{id}` is another task each time.
+/// What is asked, each time with the cursor of the answer before; `{id}` is another task each time,
+/// and `{waiting}` one that waits.
 const REQUESTS: &[(&str, &str)] = &[
     ("one task", "/tasks/{id}"),
+    ("explain", "/tasks/{waiting}/explain"),
+    ("queues", "/queues"),
+    ("queue statistics", "/queues/mail/stats"),
     ("list", "/tasks"),
     ("list status:PENDING", "/tasks?filter=status:PENDING"),
     ("list status:RUNNING", "/tasks?filter=status:RUNNING"),
@@ -57,14 +62,15 @@ pub(super) async fn measure(
 ) -> anyhow::Result<()> {
     let folder = scratch.folder("queries");
     let start = Instant::now();
-    let ids = fill::fill(&folder, tasks).await?;
+    let samples = fill::fill(&folder, tasks).await?;
     figures.push(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
     let mut server = Server::start(&folder, &["--concurrency", "0"]).await?;
     let held = Held::claim(&server.url()).await?;
     let mut connection = server.connect().await?;
     for (name, path) in REQUESTS {
         output::say(&format!("queries: {name}, {SAMPLES} times"));
-        let millis = ask(&mut connection, path, &ids).await.with_context(|| path.to_string())?;
+        let millis =
+            ask(&mut connection, path, &samples).await.with_context(|| path.to_string())?;
         let [p50, p95, max] = percentiles(&format!("queries: {name}"), 95, millis);
         figures.extend([p50, p95.must(Target::AtMost(TARGET_MILLIS)), max]);
     }
@@ -83,11 +89,17 @@ struct Page {
 }
 
 /// Asks again and again, page after page and then from the start; returns how long each took.
-async fn ask(connection: &mut Connection, path: &str, ids: &[TaskId]) -> anyhow::Result<Vec<f64>> {
+async fn ask(
+    connection: &mut Connection,
+    path: &str,
+    samples: &Samples,
+) -> anyhow::Result<Vec<f64>> {
     let mut cursor = None;
     let mut millis = Vec::with_capacity(SAMPLES);
     for sample in 0..SAMPLES {
-        let mut path = path.replace("{id}", &ids[sample % ids.len()].to_string());
+        let one = |of: &[TaskId]| of[sample % of.len()].to_string();
+        let mut path = path.replace("{id}", &one(&samples.any));
+        path = path.replace("{waiting}", &one(&samples.waiting));
         if let Some(cursor) = &cursor {
             let mark = if path.contains('?') { '&' } else { '?' };
             path += &format!("{mark}cursor={cursor}");

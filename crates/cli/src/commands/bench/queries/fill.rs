@@ -14,8 +14,9 @@ use duly_core::limits::DEFAULT_PRIORITY;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    CancelTasks, Claim, Ending, Exchange, Home, OpenSession, Store, Submit,
+    CancelTasks, Claim, Ending, Exchange, Home, OpenSession, PutSettings, Store, Submit,
 };
+use duly_core::settings::{Retention, Settings};
 use duly_core::task::{Failure, NewTask, Priority};
 use duly_core::time::Timestamp;
 use duly_store::clock::SystemClock;
@@ -41,14 +42,33 @@ const ERRORS: [(&str, &str); 6] = [
 
 /// Fills a file for so many tasks of a measurement: ten times as many have ended, and twice as many
 /// wait. Returns some of them.
-pub(super) async fn fill(folder: &Path, tasks: usize) -> anyhow::Result<Vec<TaskId>> {
+pub(super) async fn fill(folder: &Path, tasks: usize) -> anyhow::Result<Samples> {
     let clock = Arc::new(Moved::from(SystemClock::default().now().minus(MONTH)));
     let store = wiring::open_file(folder, Arc::clone(&clock) as _)?;
+    keep_all(&*store).await?;
     let mut filler = Filler::open(store, clock).await?;
     let (past, future) = (11 * tasks, tasks);
     filler.past(past).await?;
     filler.future(past, future).await?;
     Ok(filler.samples)
+}
+
+/// Some of the tasks.
+#[derive(Default)]
+pub(super) struct Samples {
+    /// In any state.
+    pub(super) any: Vec<TaskId>,
+    /// That wait for a worker.
+    pub(super) waiting: Vec<TaskId>,
+}
+
+/// Nothing is too old: what is asked for must be there.
+async fn keep_all(store: &dyn Store) -> anyhow::Result<()> {
+    let retention = Retention { success: None, failed: None, cancelled: None };
+    let settings = Settings { retention, ..Settings::default() };
+    let put = PutSettings { expected: 0, settings, comment: None };
+    store.put_settings(put).await?;
+    Ok(())
 }
 
 /// A clock that is moved by hand.
@@ -99,7 +119,7 @@ struct Filler {
     session: SessionId,
     sequence: u64,
     ended: usize,
-    samples: Vec<TaskId>,
+    samples: Samples,
 }
 
 impl Filler {
@@ -114,7 +134,7 @@ impl Filler {
             home: Home::Local,
         };
         store.open_session(opened).await?;
-        Ok(Self { store, clock, session, sequence: 0, ended: 0, samples: Vec::new() })
+        Ok(Self { store, clock, session, sequence: 0, ended: 0, samples: Samples::default() })
     }
 
     /// Submits, runs and ends tasks batch by batch while a month goes by.
@@ -126,7 +146,9 @@ impl Filler {
             self.clock.advance(step);
             let first = batch * BATCH;
             let tasks: Vec<_> = (first..first + BATCH).map(|number| self.task(number)).collect();
-            self.samples.push(tasks[batch % BATCH].id);
+            self.samples.any.push(tasks[batch % BATCH].id);
+            let waits = tasks.iter().zip(first..).find(|(_, n)| Fate::of(*n) == Fate::Waits);
+            self.samples.waiting.extend(waits.map(|(task, _)| task.id));
             let cancel =
                 tasks.iter().zip(first..).filter(|(_, n)| Fate::of(*n) == Fate::IsCancelled);
             let cancel = cancel.map(|(task, _)| task.id).collect();
