@@ -124,6 +124,13 @@ pub const BULK_COUNT: u64 = 1_000_000;
 pub const COUNT_ROWS: u32 = 10_000;
 /// The same where many queues are shown at once.
 pub const LIST_COUNT_ROWS: u32 = 1_000;
+/// Lanes of one queue that its numbers are counted in, by type; and lanes after which a page of
+/// queues ends.
+pub const QUEUE_LANES: usize = 1_000;
+/// Leases that are looked at to count what runs.
+pub const COUNT_LEASES: u32 = 50_000;
+/// Sessions, also ended ones, that are looked at to tell who serves a lane: the newest.
+pub const SERVING_ROWS: u32 = 50_000;
 /// Characters of the note with which a queue is paused.
 pub const NOTE_CHARS: usize = 500;
 /// The longest a caller may wait for an outcome in one request.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::STORE_BATCH;
-use duly_core::name::TenantName;
+use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
@@ -99,6 +99,12 @@ impl Sessions for MemoryStore {
 
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         Ok(self.model.lock().remote_sessions())
+    }
+
+    async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
+        let remote = self.model.lock().remote_sessions();
+        let serving = remote.into_iter().filter(|it| it.opened.serves(lane));
+        Ok(serving.map(|it| it.opened.id).collect())
     }
 
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {

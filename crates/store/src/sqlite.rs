@@ -19,6 +19,7 @@ mod reader;
 mod reports;
 mod retention;
 mod row;
+mod serving;
 mod settings;
 mod verb;
 mod writer;
@@ -31,7 +32,7 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::STORE_BATCH;
-use duly_core::name::TenantName;
+use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
@@ -209,6 +210,11 @@ impl Sessions for SqliteStore {
 
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         self.ask(ListSessions).await
+    }
+
+    async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
+        let lane = lane.clone();
+        self.readers.query(move |connection| serving::serving(connection, &lane)).await
     }
 
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {

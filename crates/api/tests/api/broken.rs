@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::Router;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::name::{QueueName, TenantName};
+use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
     DeadList, DeleteTasks, EditTask, Ending, Error, Exchange, Exchanged, Expiry, ExtendLeases,
@@ -55,6 +55,10 @@ impl Sessions for Broken {
     }
 
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        Err(self.0())
+    }
+
+    async fn serving(&self, _: &Lane) -> Result<Vec<SessionId>> {
         Err(self.0())
     }
 

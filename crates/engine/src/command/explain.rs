@@ -1,5 +1,7 @@
 //! Why does a task not run?
 
+use std::collections::HashSet;
+
 use duly_core::id::TaskId;
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{self, Counted, Pause};
@@ -57,20 +59,30 @@ impl Engine {
         tenant: &TenantName,
         id: TaskId,
     ) -> store::Result<Option<Explanation>> {
-        let Some(task) = self.get(tenant, id).await? else { return Ok(None) };
-        let reasons = match task.status {
-            Status::Running => vec![Reason::Running],
-            Status::Success | Status::Failed | Status::Cancelled => vec![Reason::Ended],
-            Status::Pending | Status::Blocked => self.reasons(&task).await?,
-        };
+        let Some(mut task) = self.get(tenant, id).await? else { return Ok(None) };
+        let mut reasons = self.reasons(&task).await?;
+        if reasons.is_none() {
+            // It was granted or has ended since it was read.
+            let Some(now) = self.get(tenant, id).await? else { return Ok(None) };
+            task = now;
+            reasons = self.reasons(&task).await?;
+        }
+        // One that waits whenever it is read, and never when its place is, is granted all the time.
+        let reasons = reasons.unwrap_or_else(|| vec![Reason::Running]);
         Ok(Some(Explanation { task, reasons }))
     }
 
-    async fn reasons(&self, task: &Task) -> store::Result<Vec<Reason>> {
-        let Some(place) = self.store().place(&task.lane.tenant, task.id).await? else {
-            // It was granted or ended since it was read.
-            return Ok(vec![Reason::Running]);
-        };
+    /// What keeps this task from its next start; nothing if it does not wait any more.
+    async fn reasons(&self, task: &Task) -> store::Result<Option<Vec<Reason>>> {
+        match task.status {
+            Status::Running => return Ok(Some(vec![Reason::Running])),
+            Status::Success | Status::Failed | Status::Cancelled => {
+                return Ok(Some(vec![Reason::Ended]));
+            }
+            Status::Pending | Status::Blocked => {}
+        }
+        let place = self.store().place(&task.lane.tenant, task.id).await?;
+        let Some(place) = place else { return Ok(None) };
         let now = self.store().now().await?;
         let workers = self.workers_for(&task.lane).await?;
         let mut reasons = Vec::new();
@@ -89,24 +101,22 @@ impl Engine {
         if task.is_suspect() {
             reasons.push(Reason::Suspect);
         }
-        if task.run_at <= now && place.ahead.count > 0 {
+        if task.run_at <= now && place.ahead != Counted::default() {
             reasons.push(Reason::BehindOthers(place.ahead));
         }
         if reasons.is_empty() {
             reasons.push(Reason::Next { workers });
         }
-        Ok(reasons)
+        Ok(Some(reasons))
     }
 
     /// How many live workers could run tasks of this lane: those of this node, and those that are
     /// known to the store.
     async fn workers_for(&self, lane: &Lane) -> store::Result<usize> {
-        let elsewhere = self.store().sessions().await?;
+        let mut able: HashSet<_> = self.store().serving(lane).await?.into_iter().collect();
         let desks = self.remotes().desks.read();
-        let here = desks.iter().filter(|desk| desk.session().serves(lane));
-        let known = |id| desks.iter().any(|desk| desk.session().id == id);
-        let others = elsewhere.iter().map(|it| &it.opened);
-        let others = others.filter(|it| it.serves(lane) && !known(it.id));
-        Ok(here.count() + others.count())
+        let here = desks.iter().map(|desk| desk.session()).filter(|session| session.serves(lane));
+        able.extend(here.map(|session| session.id));
+        Ok(able.len())
     }
 }

@@ -1,6 +1,7 @@
 //! The engine over the memory store, in tokio's paused time.
 
 mod bulk;
+mod explain;
 mod passes;
 mod remote;
 mod reports;

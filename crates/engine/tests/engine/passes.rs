@@ -1,4 +1,6 @@
-//! What the watched store passes on as it is.
+//! What the watched store passes on, mostly as it is.
+
+#![expect(clippy::unwrap_used, reason = "a store that was poisoned fails its test")]
 
 use std::sync::atomic::Ordering;
 
@@ -6,8 +8,8 @@ use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, Error, ListQueues, PauseQueue, Place,
-    QueueList, QueueState, Queues, Result, TaskCount,
+    Bulk, BulkStep, CancelTasks, Control as _, Controlled, CountTasks, DeleteTasks, Error,
+    ListQueues, PauseQueue, Place, QueueList, QueueState, Queues, Result, TaskCount,
 };
 
 use crate::world::Watched;
@@ -31,6 +33,11 @@ impl Queues for Watched {
     }
 
     async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
+        let cancelled = self.cancelled_at_place.lock().unwrap().take();
+        if let Some(id) = cancelled {
+            let (tenant, tasks, reason) = (tenant.clone(), vec![id], String::new());
+            self.store.cancel(CancelTasks { tenant, tasks, reason }).await?;
+        }
         self.store.place(tenant, id).await
     }
 }

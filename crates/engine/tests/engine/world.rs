@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Lease, Outcome};
-use duly_core::name::{TenantName, TypeName};
+use duly_core::name::{Lane, TenantName, TypeName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random as _;
 use duly_core::ports::store::{
@@ -76,6 +76,7 @@ impl World {
             releases_fail: AtomicBool::new(false),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             held: Notify::new(),
+            cancelled_at_place: Mutex::default(),
         });
         let random = Arc::new(OsRandom::new());
         assert_ne!(random.next(), random.next());
@@ -143,6 +144,7 @@ pub(crate) struct Watched {
     releases_fail: AtomicBool,
     gate: Semaphore,
     held: Notify,
+    pub(crate) cancelled_at_place: Mutex<Option<TaskId>>,
 }
 
 impl Watched {
@@ -182,6 +184,11 @@ impl Watched {
     /// A release of the poisoned task fails as well.
     pub(crate) fn poison_releases(&self) {
         self.releases_fail.store(true, Ordering::SeqCst);
+    }
+
+    /// Somebody cancels this task just before its place is read.
+    pub(crate) fn cancel_at_place(&self, task: TaskId) {
+        *self.cancelled_at_place.lock().unwrap() = Some(task);
     }
 
     /// Answers of submits are held back from now on.
@@ -253,6 +260,10 @@ impl Sessions for Watched {
             return Err(Error::Unavailable { reason: "told to".to_owned() });
         }
         self.store.sessions().await
+    }
+
+    async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
+        self.store.serving(lane).await
     }
 
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::name::{QueueName, TenantName};
+use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
     DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended,
@@ -78,6 +78,10 @@ impl<L: Layer> Sessions for Decorated<L> {
 
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         self.layer.call(|| self.inner.sessions()).await
+    }
+
+    async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
+        self.layer.call(|| self.inner.serving(lane)).await
     }
 
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duly_core::lease::Finished;
-use duly_core::name::TenantName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{Ending, Extend, ExtendLeases, Extended, Home, OpenSession};
 use duly_core::state::Status;
 
@@ -192,4 +192,38 @@ pub async fn tasks_of_another_tenant_are_unknown_to_it(harness: Harness) {
     let extend = Extend { task: lease.task, epoch: lease.epoch, by: Duration::from_secs(1) };
     let order = ExtendLeases { session: bound, leases: vec![extend] };
     assert_eq!(harness.store().extend(order).await.unwrap(), [Extended::Unknown]);
+}
+
+pub async fn those_that_serve_a_lane_are_told(mut harness: Harness) {
+    let tenant = |name: &str| Some(TenantName::new(name).unwrap());
+    let remote = |types: &[&str], tenant, queues: &[&str]| OpenSession {
+        home: Home::Remote,
+        tenant,
+        queues: queues.iter().map(|name| QueueName::new(name).unwrap()).collect(),
+        ..harness.new_session(types)
+    };
+    let lane = harness.task("email").lane;
+    let mut expected = Vec::new();
+    for able in [
+        remote(&["letter", "email"], None, &[]),
+        remote(&["email"], tenant("default"), &["other", "default"]),
+    ] {
+        expected.push(harness.open(able).await);
+    }
+    for unable in [
+        remote(&["email2", "mail", "e-mail"], None, &[]),
+        remote(&["email"], None, &["default2", "other"]),
+        remote(&["email"], tenant("other"), &[]),
+    ] {
+        harness.open(unable).await;
+    }
+    let ended = harness.remote(&["email"]).await;
+    harness.leave(ended).await;
+    harness.session(&["email"]).await;
+    for _ in 0..2 {
+        let mut found = harness.store().serving(&lane).await.unwrap();
+        found.sort();
+        assert_eq!(found, expected);
+        harness.crash().await;
+    }
 }

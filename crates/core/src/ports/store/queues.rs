@@ -33,7 +33,9 @@ pub struct Pause {
     pub note: String,
 }
 
-/// One queue of a tenant. Numbers are counted up to a bound that the caller gives.
+/// One queue of a tenant. Numbers are counted up to a bound that the caller gives. What waits, is
+/// due or failed is counted in the first [`crate::limits::QUEUE_LANES`] types by name; if there are
+/// others, each of these numbers says that there are more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// Its name.
@@ -44,11 +46,12 @@ pub struct QueueState {
     pub waiting: Counted,
     /// Those of them that are due.
     pub due: Counted,
-    /// Tasks that run.
+    /// Tasks that run, of all types. Says that there are more if so many leases live, beside those of
+    /// sessions of other tenants, that not all were looked at: [`crate::limits::COUNT_LEASES`].
     pub running: Counted,
     /// Tasks that failed and wait for a person.
     pub dead: Counted,
-    /// Since when the task that has waited longest for a worker is due.
+    /// Since when the task that has waited longest for a worker is due, among the types looked at.
     pub oldest_due: Option<Timestamp>,
 }
 
@@ -59,7 +62,8 @@ pub struct ListQueues {
     pub tenant: TenantName,
     /// Only those whose name is behind this one.
     pub after: Option<QueueName>,
-    /// How many.
+    /// How many. A page also ends with the queue whose types make [`crate::limits::QUEUE_LANES`] or
+    /// more with those of the queues before it.
     pub limit: u32,
     /// How far to count.
     pub count_to: u32,
@@ -91,7 +95,8 @@ pub struct Place {
     /// Whether its queue is paused, and why.
     pub paused: Option<Pause>,
     /// Due tasks of its queue that come before it in the order of claims, counted up to
-    /// [`crate::limits::COUNT_ROWS`].
+    /// [`crate::limits::COUNT_ROWS`] among those of its own type and of the first
+    /// [`crate::limits::QUEUE_LANES`] types; of other types there may be more.
     pub ahead: Counted,
 }
 

@@ -108,6 +108,11 @@ pub trait Sessions {
     /// The open sessions of processes elsewhere.
     async fn sessions(&self) -> Result<Vec<OpenedSession>>;
 
+    /// Which open sessions of processes elsewhere serve a lane. Looks at the newest
+    /// [`crate::limits::SERVING_ROWS`] of all that were ever opened. A query: it neither waits for
+    /// writes nor needs them to succeed.
+    async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>>;
+
     /// Ends a session and puts back what it holds. Ending it twice is the same as once. Answers
     /// which tasks were put back or ended; a hint, as for [`Reaped`].
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>>;
