@@ -269,6 +269,8 @@ macro_rules! conformance {
                 counting_ends_at_the_bound,
                 a_place_tells_what_comes_before,
                 only_a_waiting_task_has_a_place,
+                a_queue_of_many_types_is_counted_in_the_first,
+                a_place_among_many_types_counts_its_own,
             );
             $crate::conformance_area!($backend, bulk:
                 tasks_are_counted_as_a_list_finds_them,

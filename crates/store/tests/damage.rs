@@ -14,8 +14,8 @@ use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
     Claim, DeadLetters as _, Error, Exchange, GroupDead, Home, Leases as _, ListDead, ListSettings,
-    ListTasks, OpenSession, Pulse as _, Put, PutSettings, Rules, Sessions as _, SettingsLog as _,
-    Submit, Submitted, Tasks as _,
+    ListTasks, OpenSession, PauseQueue, Pulse as _, Put, PutSettings, Queues as _, Rules,
+    Sessions as _, SettingsLog as _, Submit, Submitted, Tasks as _,
 };
 use duly_core::settings::Settings;
 use duly_core::task::{Failure, NewTask, Priority};
@@ -160,4 +160,37 @@ async fn settings_that_cannot_be_read_can_be_set_again() {
     assert_eq!(store.put_settings(put(0)).await.unwrap(), Put::Conflict { current: 1 });
     assert_eq!(store.put_settings(put(1)).await.unwrap(), Put::Done { version: 2 });
     assert_eq!(store.settings().await.unwrap().version, 2);
+}
+
+#[tokio::test]
+async fn a_batch_of_leases_that_cannot_be_read_hides_no_queue() {
+    let After { store, directory, .. } =
+        claim_after("UPDATE task SET losses = 0 WHERE id = ?").await;
+    let damage = "INSERT INTO grant_log (session, sequence, granted_at, leases)
+                  VALUES (x'00', 1, 0, zeroblob(20)), (zeroblob(16), 1, 0, x'00')";
+    Connection::open(directory.path().join("duly.db")).unwrap().execute(damage, []).unwrap();
+    let (tenant, queue) = (TenantName::default_tenant(), QueueName::default_queue());
+    let state = store.queue(&tenant, &queue).await.unwrap().unwrap();
+    assert_eq!((state.running.count, state.running.more), (3, false));
+}
+
+#[tokio::test]
+async fn a_pause_that_cannot_be_read_keeps_nothing_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("duly.db");
+    let tenant = TenantName::default_tenant();
+    let store = open(&path);
+    store.submit(Submit { tasks: vec![task(1, 10)], offer: None }).await.unwrap();
+    let (queue, note) = (QueueName::default_queue(), String::new());
+    let order = PauseQueue { tenant: tenant.clone(), queue: queue.clone(), note };
+    assert!(store.pause_queue(order).await.unwrap());
+    drop(store);
+    let damage = "INSERT INTO pause (tenant, queue, since, note)
+                  VALUES ('default', 'NO NAME', 0, ''), ('', 'mail', 0, ''),
+                         ('default', CAST(x'ff' AS TEXT), 0, '')";
+    Connection::open(&path).unwrap().execute(damage, []).unwrap();
+    let store = open(&path);
+    let state = store.queue(&tenant, &queue).await.unwrap().unwrap();
+    assert!(state.paused.is_some(), "the other pause holds");
+    assert!(store.resume_queue(&tenant, &queue).await.unwrap());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duly_core::limits::{COUNT_ROWS, STORE_BATCH};
+use duly_core::limits::{COUNT_ROWS, QUEUE_LANES, STORE_BATCH};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Claim, Counted, ListQueues, Pause, PauseQueue, QueueState, Submit, Submitted,
@@ -230,4 +230,50 @@ pub async fn only_a_waiting_task_has_a_place(harness: Harness) {
     assert_eq!(harness.store().place(&tenant, id).await.unwrap(), None);
     harness.finish_one(session, &lease, success()).await;
     assert_eq!(harness.store().place(&tenant, id).await.unwrap(), None);
+}
+
+/// One task for each of as many types as are looked at.
+async fn fill(harness: &Harness, name: &str) {
+    let tasks = (0..QUEUE_LANES).map(|number| task_in(harness, name, &format!("type-{number:04}")));
+    for tasks in tasks.collect::<Vec<_>>().chunks(STORE_BATCH) {
+        harness.submit(tasks).await;
+    }
+}
+
+pub async fn a_queue_of_many_types_is_counted_in_the_first(harness: Harness) {
+    let last = harness.submit_one(task_in(&harness, "mail", "z-last")).await;
+    harness.advance(Duration::from_secs(5));
+    fill(&harness, "other").await;
+    let found = state(&harness, "other").await;
+    assert_eq!((found.waiting, found.dead), (exactly(1_000), exactly(0)), "all were looked at");
+    fill(&harness, "mail").await;
+    let session = harness.session(&["z-last"]).await;
+    assert_eq!(harness.claim_one(session).await.task, last);
+    harness.submit_one(task_in(&harness, "mail", "z-last")).await;
+
+    let found = state(&harness, "mail").await;
+    let least = |count| Counted { count, more: true };
+    assert_eq!((found.waiting, found.due, found.dead), (least(1_000), least(1_000), least(0)));
+    assert_eq!(found.running, exactly(1), "what runs is known of every type");
+    assert_eq!(found.oldest_due, Some(harness.now()));
+
+    let page = ListQueues {
+        tenant: TenantName::default_tenant(),
+        after: None,
+        limit: 10,
+        count_to: COUNT_ROWS,
+    };
+    let first = harness.store().queues(page.clone()).await.unwrap();
+    assert_eq!((first.queues, first.next_after), (vec![found], Some(queue("mail"))));
+    let page = ListQueues { after: Some(queue("mail")), ..page };
+    let second = harness.store().queues(page).await.unwrap();
+    assert_eq!((second.queues.len(), second.next_after), (1, None), "the other comes next");
+}
+
+pub async fn a_place_among_many_types_counts_its_own(harness: Harness) {
+    harness.submit_one(task_in(&harness, "mail", "z-last")).await;
+    let id = harness.submit_one(task_in(&harness, "mail", "z-last")).await;
+    fill(&harness, "mail").await;
+    let place = harness.store().place(&TenantName::default_tenant(), id).await.unwrap();
+    assert_eq!(place.expect("it waits").ahead, Counted { count: 1, more: true });
 }

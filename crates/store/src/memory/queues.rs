@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
-use duly_core::limits::COUNT_ROWS;
-use duly_core::name::{QueueName, TenantName};
+use duly_core::limits::{COUNT_ROWS, QUEUE_LANES};
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues, Result,
 };
@@ -53,12 +53,16 @@ impl Model {
         let ListQueues { tenant, after, limit, count_to } = page;
         let names = self.queue_names(tenant);
         let behind = |name: &&QueueName| after.as_ref().is_none_or(|after| *name > after);
-        let mut names = names.iter().filter(behind);
-        let shown = names.by_ref().take(*limit as usize);
-        let queues: Vec<_> = shown.map(|name| self.queue(tenant, name, *count_to, now)).collect();
-        let next = names.next().and(queues.last());
-        let next_after = next.map(|last| last.queue.clone());
-        QueueList { queues, next_after }
+        let (mut queues, mut types) = (Vec::new(), 0);
+        for name in names.iter().filter(behind) {
+            if queues.len() == *limit as usize || types >= QUEUE_LANES {
+                let next_after = queues.last().map(|last: &QueueState| last.queue.clone());
+                return QueueList { queues, next_after };
+            }
+            types += self.types(tenant, name).count();
+            queues.push(self.queue(tenant, name, *count_to, now));
+        }
+        QueueList { queues, next_after: None }
     }
 
     fn queue(
@@ -68,19 +72,29 @@ impl Model {
         count_to: u32,
         now: Timestamp,
     ) -> QueueState {
+        let looked_at: BTreeSet<_> = self.types(tenant, queue).take(QUEUE_LANES).collect();
+        let unseen = self.types(tenant, queue).count() > QUEUE_LANES;
         let own: Vec<&Task> = self.tasks_in(tenant, queue).collect();
-        let in_state = |status| own.iter().filter(move |task| task.status == status);
+        let seen = |task: &&&Task| looked_at.contains(&task.lane.task_type);
+        let in_state = |status| own.iter().filter(seen).filter(move |task| task.status == status);
         let due = || in_state(Status::Pending).filter(|task| task.run_at <= now);
-        let counted = |count| Counted::up_to(count_to, count);
+        let counted = |count| perhaps_more(Counted::up_to(count_to, count), unseen);
+        let running = own.iter().filter(|task| task.status == Status::Running).count();
         QueueState {
             queue: queue.clone(),
             paused: self.paused.get(&(tenant.clone(), queue.clone())).cloned(),
             waiting: counted(in_state(Status::Pending).count()),
             due: counted(due().count()),
-            running: counted(in_state(Status::Running).count()),
+            running: Counted::up_to(count_to, running),
             dead: counted(in_state(Status::Failed).count()),
             oldest_due: due().map(|task| task.run_at).min(),
         }
+    }
+
+    /// The types of a queue, by name.
+    fn types(&self, tenant: &TenantName, queue: &QueueName) -> impl Iterator<Item = &TypeName> {
+        let inside = |lane: &&Lane| lane.tenant == *tenant && lane.queue == *queue;
+        self.lanes.iter().filter(inside).map(|lane| &lane.task_type)
     }
 
     fn tasks_in(&self, tenant: &TenantName, queue: &QueueName) -> impl Iterator<Item = &Task> {
@@ -116,9 +130,19 @@ impl Model {
         }
         let order = |task: &Task| (claim_order(task.run_at, task.priority), task.id);
         let waits = |other: &&Task| other.status == Status::Pending && other.run_at <= now;
-        let due = self.tasks_in(tenant, &task.lane.queue).filter(waits);
+        let queue = &task.lane.queue;
+        let mut looked_at: BTreeSet<_> = self.types(tenant, queue).take(QUEUE_LANES).collect();
+        looked_at.insert(&task.lane.task_type);
+        let seen = |other: &&Task| looked_at.contains(&other.lane.task_type);
+        let due = self.tasks_in(tenant, queue).filter(waits).filter(seen);
         let ahead = due.filter(|other| order(other) < order(task)).count();
-        let paused = self.paused.get(&(tenant.clone(), task.lane.queue.clone())).cloned();
-        Some(Place { paused, ahead: Counted::up_to(COUNT_ROWS, ahead) })
+        let unseen = self.types(tenant, queue).count() > QUEUE_LANES;
+        let ahead = perhaps_more(Counted::up_to(COUNT_ROWS, ahead), unseen);
+        let paused = self.paused.get(&(tenant.clone(), queue.clone())).cloned();
+        Some(Place { paused, ahead })
     }
+}
+
+fn perhaps_more(counted: Counted, unseen: bool) -> Counted {
+    Counted { more: counted.more || unseen, ..counted }
 }

@@ -48,7 +48,8 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Puts a task into the due table.
+    /// Puts a task into the due table. Nobody is woken for one of a paused queue: whoever resumes it
+    /// wakes them.
     pub(super) fn wait(&mut self, range: Range, run_at: i64, task: &[u8; 16]) -> Result<()> {
         self.connection
             .prepare_cached(
@@ -56,7 +57,9 @@ impl Scope<'_> {
             )?
             .execute(rusqlite::params![range.lane, range.rank, run_at, task])?;
         self.index.heads.add(range, run_at);
-        self.wakes.lane(range.lane, Timestamp::clamped(run_at));
+        if !self.index.lanes.is_held_back(range.lane) {
+            self.wakes.lane(range.lane, Timestamp::clamped(run_at));
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use duly_core::limits::LANES;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use foldhash::{HashMap, HashSet};
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use crate::sqlite::error::{Fault, Result};
 
@@ -63,6 +63,11 @@ impl Lanes {
         !self.paused.is_empty() && self.paused.contains(&(lane.tenant.clone(), lane.queue.clone()))
     }
 
+    /// Whether nothing may be granted from this lane.
+    pub(in crate::sqlite) fn is_held_back(&self, lane: LaneId) -> bool {
+        !self.paused.is_empty() && self.by_id.get(&lane).is_some_and(|lane| self.is_paused(lane))
+    }
+
     /// The lanes of one queue.
     pub(super) fn of_queue<'a>(
         &'a self,
@@ -94,12 +99,24 @@ fn paused(connection: &Connection) -> Result<HashSet<(TenantName, QueueName)>> {
     let mut rows = statement.query([])?;
     let mut paused = HashSet::default();
     while let Some(row) = rows.next()? {
-        let (tenant, queue): (String, String) = (row.get(0)?, row.get(1)?);
-        let damaged = |column| Fault::Corrupt { table: "pause", column, id: tenant.clone() };
-        let queue = QueueName::new(&queue).map_err(|_| damaged("queue"))?;
-        paused.insert((TenantName::new(&tenant).map_err(|_| damaged("tenant"))?, queue));
+        match paused_queue(row) {
+            Ok(queue) => {
+                paused.insert(queue);
+            }
+            // Nobody knows which queue was meant; the others go on.
+            Err(fault) if fault.is_bad_row() => tracing::error!(%fault, "a pause cannot be read"),
+            Err(fault) => return Err(fault),
+        }
     }
     Ok(paused)
+}
+
+fn paused_queue(row: &Row<'_>) -> Result<(TenantName, QueueName)> {
+    let (tenant, queue): (String, String) = (row.get(0)?, row.get(1)?);
+    let damaged =
+        |column| Fault::Corrupt { table: "pause", column, id: format!("{tenant}/{queue}") };
+    let name = QueueName::new(&queue).map_err(|_| damaged("queue"))?;
+    Ok((TenantName::new(&tenant).map_err(|_| damaged("tenant"))?, name))
 }
 
 /// A lane from its three columns; also used where a query joins them in.
