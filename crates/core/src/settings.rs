@@ -51,6 +51,11 @@ pub struct Retention {
     pub cancelled: Option<Duration>,
 }
 
+impl Retention {
+    /// Nothing is ever deleted.
+    pub const FOREVER: Self = Self { success: None, failed: None, cancelled: None };
+}
+
 impl Default for Retention {
     fn default() -> Self {
         let kept = Some(DEFAULT_RETENTION);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_core::ports::store::{self, Store, Sweep};
+use duly_core::ports::store::{self, Error, Store, Sweep};
 use duly_core::settings::Retention;
 use duly_core::time::Timestamp;
 use tokio::time::Instant;
@@ -58,6 +58,10 @@ impl Sweeper {
                     tracing::info!(?report, "old tasks were deleted");
                     self.config.every
                 }
+                Err(error @ Error::Corrupt { .. }) => {
+                    tracing::error!(%error, "the store is damaged; old tasks stay");
+                    self.config.every
+                }
                 Err(error) => {
                     tracing::debug!(%error, "the store is away; old tasks stay meanwhile");
                     BACK_OFF
@@ -76,8 +80,8 @@ impl Sweeper {
         let mut report = Report::default();
         let mut after = None;
         loop {
-            // Read for every page: a longer retention holds at once.
-            let retention = self.settings.get().await?.settings.retention;
+            // Read from the store for every page: a longer retention holds at once, whoever set it.
+            let retention = self.settings.read().await?.settings.retention;
             let sweep = Sweep { after, ..expired(retention, self.store.now().await?) };
             if sweep.latest().is_none() {
                 return Ok(report);

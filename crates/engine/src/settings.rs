@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use duly_core::ports::store::{self, Error, Store, VersionedSettings};
+use duly_core::settings::{Retention, Settings};
 use tokio::sync::watch;
 
 /// The newest settings that this node knows. It learns of a change by making it: a store that
@@ -18,19 +19,29 @@ impl Current {
         Self { store, known: watch::Sender::new(None) }
     }
 
-    /// The newest settings that are known.
+    /// The newest settings that are known; some that are safe where the store's are damaged.
     pub(crate) async fn get(&self) -> store::Result<Arc<VersionedSettings>> {
         if let Some(known) = &*self.known.borrow() {
             return Ok(Arc::clone(known));
         }
         let read = match self.store.settings().await {
             Err(error @ Error::Corrupt { .. }) => {
-                // They can be set again; until then tasks go on.
-                tracing::error!(%error, "the settings cannot be read; the defaults hold");
-                VersionedSettings::default()
+                tracing::error!(
+                    %error,
+                    "the settings cannot be read; until they are set again the defaults hold, and \
+                     no task is deleted"
+                );
+                stand_in()
             }
             answer => answer?,
         };
+        Ok(self.learn(read))
+    }
+
+    /// The settings as the store has them now. Whoever goes by them does something that cannot be
+    /// undone, so damaged ones are a fault here.
+    pub(crate) async fn read(&self) -> store::Result<Arc<VersionedSettings>> {
+        let read = self.store.settings().await?;
         Ok(self.learn(read))
     }
 
@@ -56,4 +67,11 @@ impl Current {
         let newer = known.wait_for(is_newer).await.expect("the sender is in the same value");
         newer.as_ref().map(Arc::clone).expect("it was waited for")
     }
+}
+
+/// What holds where nobody can read what was set: with it tasks go on, and none is lost that
+/// somebody wanted to keep.
+fn stand_in() -> VersionedSettings {
+    let settings = Settings { retention: Retention::FOREVER, ..Settings::default() };
+    VersionedSettings { settings, ..VersionedSettings::default() }
 }

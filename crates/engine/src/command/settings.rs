@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use duly_core::ports::store::{self, ListSettings, Put, PutSettings, VersionedSettings};
 use duly_core::settings::{Settings, SettingsChange};
+use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 
@@ -54,8 +55,23 @@ impl Engine {
     }
 
     /// Replaces the settings, if they are at the expected version; whatever they are if it does
-    /// not say. From the answer on this node goes by them.
+    /// not say. From the answer on this node goes by them, and also if nobody waits for it.
     pub async fn put_settings(
+        &self,
+        expected: Option<u64>,
+        change: SettingsChange,
+    ) -> Result<VersionedSettings, Error> {
+        let (answer, made) = oneshot::channel();
+        // On its own: a caller who goes away must not part what is stored from what holds.
+        let engine = self.clone();
+        self.spawn(async move {
+            answer.send(engine.make_settings(expected, change).await).ok();
+        });
+        let lost = |_| store::Error::Unavailable { reason: "the change was given up".to_owned() };
+        made.await.map_err(lost)?
+    }
+
+    async fn make_settings(
         &self,
         expected: Option<u64>,
         change: SettingsChange,
@@ -71,9 +87,11 @@ impl Engine {
                 Put::Conflict { current } => put.expected = current,
             }
         };
-        let made = self.settings_of(version).await?;
-        self.current_settings().learn(made.clone());
-        Ok(made)
+        // Learnt before they are read back, which may fail.
+        let PutSettings { settings, comment, .. } = put;
+        let known = VersionedSettings { version, settings, changed_at: None, comment };
+        self.current_settings().learn(known);
+        self.settings_of(version).await
     }
 
     /// Makes a new version with the content of an old one; 0 stands for the defaults.

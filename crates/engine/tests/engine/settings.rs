@@ -7,7 +7,7 @@ use std::time::Duration;
 use duly_core::back_off::{BackOff, Strategy};
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::VersionedSettings;
+use duly_core::ports::store::{PutSettings, SettingsLog as _, VersionedSettings};
 use duly_core::settings::{Retention, Settings, SettingsChange};
 use duly_core::submit::{BackOffDraft, Draft};
 use duly_engine::command::settings::Error;
@@ -16,6 +16,8 @@ use crate::world::{World, draft, finish, pass, success};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+const SHORT: Retention = Retention { success: Some(Duration::from_secs(1)), ..Retention::FOREVER };
 
 async fn change(world: &World, settings: Settings) -> VersionedSettings {
     let change = SettingsChange { settings, comment: None };
@@ -111,12 +113,62 @@ async fn a_shorter_retention_holds_at_once() {
     let world = World::new().await;
     let id = done(&world).await;
     pass(HOUR / 2).await;
-    let forever = Retention { success: None, failed: None, cancelled: None };
-    change(&world, Settings { retention: forever, ..Settings::default() }).await;
+    change(&world, Settings { retention: Retention::FOREVER, ..Settings::default() }).await;
     pass(30 * DAY).await;
     assert!(is_there(&world, id).await, "it is kept for ever");
-    let short = Retention { success: Some(Duration::from_secs(1)), ..forever };
-    change(&world, Settings { retention: short, ..Settings::default() }).await;
+    change(&world, Settings { retention: SHORT, ..Settings::default() }).await;
     pass(Duration::from_millis(1)).await;
     assert!(!is_there(&world, id).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_cannot_be_read_delete_nothing() {
+    let world = World::with_damaged_settings().await;
+    let id = done(&world).await;
+    assert_eq!(world.get(id).await.retries, 3, "tasks go on");
+    pass(8 * DAY).await;
+    assert!(is_there(&world, id).await, "it may have been meant to stay for ever");
+    change(&world, Settings { retention: SHORT, ..Settings::default() }).await;
+    pass(Duration::from_millis(1)).await;
+    assert!(!is_there(&world, id).await, "they were put again");
+
+    let id = done(&world).await;
+    world.store.set_damaged(true);
+    pass(8 * DAY).await;
+    assert!(is_there(&world, id).await, "nor if they are damaged while it runs");
+    world.store.set_damaged(false);
+    pass(HOUR + Duration::from_secs(1)).await;
+    assert!(!is_there(&world, id).await, "they can be read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_holds_although_its_caller_went_away() {
+    let world = World::new().await;
+    // The first sweep is over: until the next one nobody reads them again.
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(world.engine.settings_in_effect().await.unwrap().version, 0);
+    world.store.hold();
+    let settings = Settings { retries: 7, ..Settings::default() };
+    tokio::select! {
+        biased;
+        _ = change(&world, settings) => panic!("its answer is held back"),
+        () = world.store.held() => {}
+    }
+    world.store.go_on();
+    let heard = tokio::time::timeout(HOUR / 2, world.engine.settings_after(0)).await;
+    assert_eq!(heard.expect("it holds").settings, settings);
+    assert_eq!(world.submit(draft("echo")).await.task.retries, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_goes_by_what_is_stored() {
+    let world = World::new().await;
+    let id = done(&world).await;
+    pass(HOUR / 2).await;
+    let settings = Settings { retention: Retention::FOREVER, ..Settings::default() };
+    let put = PutSettings { expected: 0, settings, comment: None };
+    world.store.put_settings(put).await.unwrap();
+    pass(8 * DAY).await;
+    assert!(is_there(&world, id).await, "another node has changed the settings");
+    assert_eq!(world.engine.settings_in_effect().await.unwrap().version, 1, "and this one knows");
 }

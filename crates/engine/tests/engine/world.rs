@@ -59,9 +59,20 @@ impl World {
         Self::with(false).await
     }
 
+    /// One that starts with settings that cannot be read.
+    pub(crate) async fn with_damaged_settings() -> Self {
+        let store = Self::watching(true);
+        store.set_damaged(true);
+        Self::on(store).await
+    }
+
     async fn with(hints: bool) -> Self {
+        Self::on(Self::watching(hints)).await
+    }
+
+    fn watching(hints: bool) -> Arc<Watched> {
         let clock = Arc::new(TokioClock(Instant::now()));
-        let store = Arc::new(Watched {
+        Arc::new(Watched {
             store: MemoryStore::new(clock, Rules::default()),
             hints,
             submits: AtomicUsize::new(0),
@@ -77,7 +88,11 @@ impl World {
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             held: Notify::new(),
             cancelled_at_place: Mutex::default(),
-        });
+            damaged: AtomicBool::new(false),
+        })
+    }
+
+    async fn on(store: Arc<Watched>) -> Self {
         let random = Arc::new(OsRandom::new());
         assert_ne!(random.next(), random.next());
         let engine = Engine::start(store.clone(), random, CONFIG);
@@ -145,6 +160,8 @@ pub(crate) struct Watched {
     gate: Semaphore,
     held: Notify,
     pub(crate) cancelled_at_place: Mutex<Option<TaskId>>,
+    /// Whether the newest settings cannot be read.
+    damaged: AtomicBool,
 }
 
 impl Watched {
@@ -164,6 +181,11 @@ impl Watched {
     /// Whether the sessions can be read.
     pub(crate) fn set_readable(&self, readable: bool) {
         self.unreadable.store(!readable, Ordering::SeqCst);
+    }
+
+    /// Whether the newest settings are damaged; it is over as soon as others are put.
+    pub(crate) fn set_damaged(&self, damaged: bool) {
+        self.damaged.store(damaged, Ordering::SeqCst);
     }
 
     /// The next calls answer that the store is away.
@@ -191,7 +213,7 @@ impl Watched {
         *self.cancelled_at_place.lock().unwrap() = Some(task);
     }
 
-    /// Answers of submits are held back from now on.
+    /// Answers of submits and changes of the settings are held back from now on.
     pub(crate) fn hold(&self) {
         self.gate.forget_permits(usize::MAX);
     }
@@ -348,11 +370,18 @@ impl DeadLetters for Watched {
 #[async_trait]
 impl SettingsLog for Watched {
     async fn settings(&self) -> Result<VersionedSettings> {
+        if self.damaged.load(Ordering::SeqCst) {
+            return Err(Error::Corrupt { table: "settings", column: "body", id: "1".to_owned() });
+        }
         self.store.settings().await
     }
 
     async fn put_settings(&self, put: PutSettings) -> Result<Put> {
-        self.store.put_settings(put).await
+        let answer = self.store.put_settings(put).await;
+        self.set_damaged(false);
+        self.held.notify_one();
+        self.gate.acquire().await.unwrap().forget();
+        answer
     }
 
     async fn settings_history(&self, page: ListSettings) -> Result<Vec<VersionedSettings>> {
