@@ -56,6 +56,12 @@ pub const SUSPECT_LOSSES: u32 = 2;
 pub const ATTEMPTS: usize = 100;
 /// Bytes of an attempt's log kept at the least: its end. What is older is dropped piece by piece.
 pub const LOG_BYTES: usize = 64 * 1024;
+/// Bytes up to which pieces of a log that follow each other are stored as one.
+pub const LOG_PIECE_BYTES: usize = 4 * 1024;
+/// Pieces of an attempt's log that are kept: its last. Only a log with holes has as many.
+pub const LOG_PIECES: usize = 256;
+/// Bytes that a piece of a log counts for in one answer beyond its text.
+pub const LOG_PIECE_OVERHEAD: usize = 128;
 /// Bytes of an attempt's log shown in the list of attempts: its end.
 pub const LOG_EXCERPT_BYTES: usize = 8 * 1024;
 /// Bytes of logs in one answer when the caller does not say.

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::limits::{ATTEMPTS, LOG_BYTES, LOG_EXCERPT_BYTES, STORE_BATCH};
+use duly_core::limits::{
+    ATTEMPTS, LOG_BYTES, LOG_EXCERPT_BYTES, LOG_PIECE_BYTES, LOG_PIECE_OVERHEAD, LOG_PIECES,
+    STORE_BATCH,
+};
 use duly_core::log::LogChunk;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
@@ -127,21 +130,24 @@ pub async fn a_log_reads_back_in_order(harness: Harness) {
     log(&harness, session, &lease, chunk(100, "end\n")).await;
     let page = page(&harness, read(lease.task)).await;
     let texts: Vec<_> = page.parts.iter().map(|it| (it.offset, &*it.text)).collect();
-    assert_eq!(texts, [(0, "eins\n"), (5, "zwölf\n"), (100, "end\n")]);
+    assert_eq!(texts, [(0, "eins\nzwölf\n"), (100, "end\n")]);
     let first = &page.parts[0];
     assert_eq!((first.run, first.attempt, first.epoch), (1, 1, lease.epoch));
-    assert_eq!(page.parts[1].at, first.at.plus(Duration::from_secs(1)));
+    assert_eq!(first.at, harness.now(), "the last of it came then");
     assert_eq!(page.next, LogPlace { epoch: lease.epoch, offset: 104 });
 }
 
 pub async fn pages_of_a_log_show_all_of_it_once(harness: Harness) {
     let (session, lease) = held(&harness).await;
     log(&harness, session, &lease, chunk(0, "0123")).await;
-    log(&harness, session, &lease, chunk(4, "456")).await;
+    log(&harness, session, &lease, chunk(9, "456")).await;
     harness.finish_one(session, &lease, retry_after(Some(Duration::ZERO))).await;
     let second = harness.claim_one(session).await;
     log(&harness, session, &second, chunk(0, "abc")).await;
-    for (limit, sizes) in [(1, vec![1, 1, 1, 0]), (7, vec![2, 1, 0]), (ALL, vec![3, 0])] {
+    let two = 7 + 2 * LOG_PIECE_OVERHEAD;
+    for (limit, sizes) in
+        [(1, vec![1, 1, 1, 0]), (two - 1, vec![1, 2, 0]), (two, vec![2, 1, 0]), (ALL, vec![3, 0])]
+    {
         let (mut after, mut seen, mut pages) = (LogPlace::default(), String::new(), Vec::new());
         loop {
             let page = page(&harness, ReadLogs { after, limit, ..read(lease.task) }).await;
@@ -177,10 +183,67 @@ pub async fn what_is_there_is_not_added_again(harness: Harness) {
     let finish = Finish { log: Some(whole), ..Finish::new(lease.task, lease.epoch, success()) };
     harness.finish(session, vec![finish.clone()]).await;
     assert_eq!(harness.finish(session, vec![finish]).await, [Finished::Done]);
-    let pieces = [(0, "one "), (4, "two "), (8, "three"), (13, ", and four")];
-    let expected: Vec<_> =
-        pieces.iter().map(|(offset, text)| (lease.epoch, *offset, (*text).to_owned())).collect();
+    let expected = [(lease.epoch, 0, "one two three, and four".to_owned())];
     assert_eq!(logged(&harness, lease.task).await, expected);
+}
+
+pub async fn small_pieces_become_one(harness: Harness) {
+    let (session, lease) = held(&harness).await;
+    let last = LOG_PIECE_BYTES as u64;
+    for place in 0..last {
+        log(&harness, session, &lease, chunk(place, "x")).await;
+    }
+    assert_eq!(logged(&harness, lease.task).await, [(1, 0, "x".repeat(LOG_PIECE_BYTES))]);
+    log(&harness, session, &lease, chunk(last, "y")).await;
+    let large = "z".repeat(LOG_PIECE_BYTES);
+    log(&harness, session, &lease, chunk(last + 1, &large)).await;
+    let sizes: Vec<_> =
+        logged(&harness, lease.task).await.iter().map(|it| (it.1, it.2.len())).collect();
+    assert_eq!(sizes, [(0, LOG_PIECE_BYTES), (last, 1), (last + 1, LOG_PIECE_BYTES)]);
+    // What comes after a hole, or in another attempt, is apart in any case.
+    harness.finish_one(session, &lease, retry_after(Some(Duration::ZERO))).await;
+    let next = harness.claim_one(session).await;
+    log(&harness, session, &next, chunk(0, "a")).await;
+    log(&harness, session, &next, chunk(2, "b")).await;
+    let own = ReadLogs { epoch: Some(next.epoch), ..read(next.task) };
+    let texts: Vec<_> =
+        page(&harness, own).await.parts.iter().map(|it| it.text.to_string()).collect();
+    assert_eq!(texts, ["a", "b"]);
+}
+
+pub async fn a_piece_that_grows_is_read_on_from_within(harness: Harness) {
+    let (session, lease) = held(&harness).await;
+    log(&harness, session, &lease, chunk(0, "zwö")).await;
+    let first = page(&harness, read(lease.task)).await;
+    assert_eq!(first.next, LogPlace { epoch: lease.epoch, offset: 4 });
+    let rest = ReadLogs { after: first.next, ..read(lease.task) };
+    assert_eq!(page(&harness, rest.clone()).await.parts, []);
+    harness.advance(Duration::from_secs(1));
+    log(&harness, session, &lease, chunk(4, "lf")).await;
+    log(&harness, session, &lease, chunk(20, "!")).await;
+    let rest = page(&harness, rest).await;
+    let texts: Vec<_> = rest.parts.iter().map(|it| (it.offset, &*it.text, it.at)).collect();
+    assert_eq!(texts, [(4, "lf", harness.now()), (20, "!", harness.now())]);
+    // A place within a character or a hole, and one beyond the end.
+    for (offset, expected) in [(3, vec![(4, "lf"), (20, "!")]), (10, vec![(20, "!")]), (21, vec![])]
+    {
+        let after = LogPlace { epoch: lease.epoch, offset };
+        let page = page(&harness, ReadLogs { after, ..read(lease.task) }).await;
+        let texts: Vec<_> = page.parts.iter().map(|it| (it.offset, &*it.text)).collect();
+        assert_eq!(texts, expected, "after {offset}");
+    }
+}
+
+pub async fn of_a_log_with_many_holes_the_last_pieces_are_kept(harness: Harness) {
+    let (session, lease) = held(&harness).await;
+    let count = LOG_PIECES + 3;
+    for number in 0..count {
+        log(&harness, session, &lease, chunk(2 * number as u64, "x")).await;
+    }
+    let kept = logged(&harness, lease.task).await;
+    assert_eq!((kept.len(), kept[0].1), (LOG_PIECES, 6));
+    log(&harness, session, &lease, chunk(2 * count as u64 - 1, "y")).await;
+    assert_eq!(logged(&harness, lease.task).await.len(), LOG_PIECES, "it is part of the last");
 }
 
 pub async fn only_the_end_of_a_long_log_is_kept(harness: Harness) {
@@ -352,8 +415,7 @@ pub async fn they_outlive_a_restart(mut harness: Harness) {
     harness.crash().await;
     assert_eq!(done(&harness, id).await, Some(1));
     assert_eq!(log(&harness, session, &lease, chunk(0, "one two")).await, Reported::Done);
-    let pieces = [(1, 0, "one ".to_owned()), (1, 4, "two".to_owned())];
-    assert_eq!(logged(&harness, id).await, pieces);
+    assert_eq!(logged(&harness, id).await, [(1, 0, "one two".to_owned())]);
 }
 
 pub async fn a_batch_over_the_limit_is_refused(harness: Harness) {

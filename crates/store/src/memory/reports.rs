@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::limits::{ATTEMPTS, LOG_BYTES, LOG_EXCERPT_BYTES, STORE_BATCH};
+use duly_core::limits::{
+    ATTEMPTS, LOG_BYTES, LOG_EXCERPT_BYTES, LOG_PIECE_BYTES, LOG_PIECE_OVERHEAD, LOG_PIECES,
+    STORE_BATCH,
+};
 use duly_core::log::LogChunk;
 use duly_core::ports::store::{
     Error, LogPage, LogPart, ReadLogs, Report, ReportItem, Reported, Reports, Result,
@@ -71,20 +74,32 @@ impl Model {
     /// What a running task has logged.
     pub(super) fn write_log(&mut self, id: TaskId, chunk: &LogChunk, at: Timestamp) {
         let Task { run, charged, epoch, .. } = self.tasks[&id];
-        let known = self.logs.range((id, epoch, 0)..=(id, epoch, u64::MAX)).next_back();
-        let known = known.map_or(0, |(_, part)| part.end().offset);
+        let last = self.logs.range((id, epoch, 0)..=(id, epoch, u64::MAX)).next_back();
+        let last = last.map(|(_, part)| part.clone());
+        let known = last.as_ref().map_or(0, |last| last.end().offset);
         let Some((offset, text)) = chunk.beyond(known) else { return };
-        let (attempt, text) = (charged + 1, Arc::from(text));
-        let part = LogPart { run, attempt, epoch, offset, at, text };
-        let end = part.end().offset;
-        self.logs.insert((id, epoch, offset), part);
-        let kept_from = end.saturating_sub(LOG_BYTES as u64);
-        let first = self.logs.range((id, epoch, 0)..=(id, epoch, kept_from)).next_back();
-        if let Some((&first, _)) = first {
-            self.logs.retain(|key, _| (key.0, key.1) != (id, epoch) || *key >= first);
-        }
+        let end = offset.saturating_add(text.len() as u64);
+        let part = match last {
+            Some(last) if known == offset && last.text.len() + text.len() <= LOG_PIECE_BYTES => {
+                LogPart { at, text: format!("{}{text}", last.text).into(), ..last }
+            }
+            _ => LogPart { run, attempt: charged + 1, epoch, offset, at, text: text.into() },
+        };
+        self.logs.insert((id, epoch, part.offset), part);
+        self.forget_beginning(id, epoch, end.saturating_sub(LOG_BYTES as u64));
         let kept = u32::try_from(ATTEMPTS).expect("a small number");
         self.forget_logs(id, epoch.saturating_sub(kept));
+    }
+
+    /// Forgets the pieces of a log before the one that holds its byte `kept_from`, and all but the
+    /// last of them.
+    fn forget_beginning(&mut self, id: TaskId, epoch: u32, kept_from: u64) {
+        let pieces = || self.logs.range((id, epoch, 0)..=(id, epoch, u64::MAX)).rev();
+        let held = pieces().find(|(key, _)| key.2 <= kept_from).map(|(key, _)| *key);
+        let counted = pieces().take(LOG_PIECES).last().map(|(key, _)| *key);
+        if let Some(first) = held.max(counted) {
+            self.logs.retain(|key, _| (key.0, key.1) != (id, epoch) || *key >= first);
+        }
     }
 
     /// Forgets what the attempts up to this one have logged.
@@ -103,17 +118,17 @@ impl Model {
 
     fn logs(&self, read: &ReadLogs) -> Option<LogPage> {
         let task = self.get(&read.tenant, read.task)?;
-        let from = (read.task, read.after.epoch, read.after.offset);
-        let later = self.logs.range(from..=(read.task, u32::MAX, u64::MAX));
-        let wanted = later.filter(|(key, _)| read.epoch.is_none_or(|epoch| key.1 == epoch));
+        let all = self.logs.range((read.task, 0, 0)..=(read.task, u32::MAX, u64::MAX));
+        let wanted = all.filter(|(key, _)| read.epoch.is_none_or(|epoch| key.1 == epoch));
+        let later = wanted.filter_map(|(_, part)| part.clone().after(read.after));
         let (mut parts, mut bytes, mut next) = (Vec::new(), 0, read.after);
-        for (_, part) in wanted {
-            bytes += part.text.len();
+        for part in later {
+            bytes += part.text.len() + LOG_PIECE_OVERHEAD;
             if bytes > read.limit && !parts.is_empty() {
                 break;
             }
             next = part.end();
-            parts.push(part.clone());
+            parts.push(part);
         }
         let live = match read.epoch {
             Some(epoch) if epoch == task.epoch => task.status == Status::Running,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
-use duly_core::limits::{LOG_EXCERPT_BYTES, STORE_BATCH};
+use duly_core::limits::{LOG_EXCERPT_BYTES, LOG_PIECE_OVERHEAD, STORE_BATCH};
 use duly_core::ports::store::{self, Error, LogPage, LogPart, ReadLogs, Report, Reported, Reports};
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -61,13 +61,13 @@ fn fill(connection: &Connection, read: &ReadLogs, mut page: LogPage) -> Result<L
          ORDER BY epoch, offset",
     )?;
     let (from, to) = read.epoch.map_or((0, u32::MAX), |epoch| (epoch, epoch));
-    let after = read.after;
-    let key = params![read.task.as_bytes(), after.epoch, after.offset, from, to];
+    let start = start(connection, read)?;
+    let key = params![read.task.as_bytes(), read.after.epoch, start, from, to];
     let mut rows = statement.query(key)?;
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
-        let part = part(row)?;
-        bytes += part.text.len();
+        let Some(part) = part(row)?.after(read.after) else { continue };
+        bytes += part.text.len() + LOG_PIECE_OVERHEAD;
         if bytes > read.limit && !page.parts.is_empty() {
             break;
         }
@@ -75,6 +75,17 @@ fn fill(connection: &Connection, read: &ReadLogs, mut page: LogPage) -> Result<L
         page.parts.push(part);
     }
     Ok(page)
+}
+
+/// Where the piece starts that the reader's place may be within.
+fn start(connection: &Connection, read: &ReadLogs) -> Result<u64> {
+    let mut statement = connection.prepare_cached(
+        "/* logs.start */ SELECT offset FROM log WHERE task = ? AND epoch = ? AND offset <= ?
+         ORDER BY offset DESC LIMIT 1",
+    )?;
+    let key = params![read.task.as_bytes(), read.after.epoch, read.after.offset];
+    let start = statement.query_row(key, |row| row.get(0)).optional()?;
+    Ok(start.unwrap_or(read.after.offset))
 }
 
 fn part(row: &Row<'_>) -> Result<LogPart> {

@@ -42,7 +42,7 @@ impl Known {
             ReadStep::Logs { what, tenant: other, epoch, after: (attempt, offset), limit } => {
                 let after = LogPlace { epoch: attempt.into(), offset: offset.into() };
                 let (tenant, task, epoch) = (tenant(other), self.what(what), epoch.map(Into::into));
-                Call::Logs(ReadLogs { tenant, task, epoch, after, limit: limit.into() })
+                Call::Logs(ReadLogs { tenant, task, epoch, after, limit: usize::from(limit) * 100 })
             }
             ReadStep::List { which, before, limit } => {
                 let before = before.map(|what| self.what(what));

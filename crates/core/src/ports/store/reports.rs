@@ -64,7 +64,8 @@ pub struct ReadLogs {
     pub epoch: Option<u32>,
     /// From here on.
     pub after: LogPlace,
-    /// About how many bytes, but at least one piece.
+    /// About how many bytes, but at least one piece; each piece counts for
+    /// [`LOG_PIECE_OVERHEAD`](crate::limits::LOG_PIECE_OVERHEAD) more than its text.
     pub limit: usize,
 }
 
@@ -79,7 +80,7 @@ pub struct LogPart {
     pub epoch: u32,
     /// How many bytes of the attempt's log come before it.
     pub offset: u64,
-    /// When it was stored.
+    /// When the last of it was stored.
     pub at: Timestamp,
     /// The text.
     pub text: Arc<str>,
@@ -90,6 +91,18 @@ impl LogPart {
     pub fn end(&self) -> LogPlace {
         let offset = self.offset.saturating_add(self.text.len() as u64);
         LogPlace { epoch: self.epoch, offset }
+    }
+
+    /// What of it comes after a place, from a whole character on; nothing if all of it has been
+    /// read. A piece may have grown since the place was right after it.
+    pub fn after(self, place: LogPlace) -> Option<Self> {
+        if self.epoch != place.epoch {
+            return (self.epoch > place.epoch).then_some(self);
+        }
+        let known = usize::try_from(place.offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        let skipped = self.text.ceil_char_boundary(known);
+        let (offset, text) = (self.offset + skipped as u64, self.text.get(skipped..)?);
+        (!text.is_empty()).then(|| Self { offset, text: text.into(), ..self })
     }
 }
 
@@ -108,8 +121,11 @@ pub struct LogPage {
 ///
 /// A report is conditional like an outcome, on task, epoch, session and RUNNING. Making it again
 /// changes nothing: the last progress counts, and of a log only what lies beyond what is there is
-/// added. Of each attempt at least the last [`crate::limits::LOG_BYTES`] of its log are kept and
-/// older pieces are dropped whole; of a task, those of its last [`crate::limits::ATTEMPTS`] grants.
+/// added. What follows right after the last piece becomes part of it, as long as that has no more
+/// than [`crate::limits::LOG_PIECE_BYTES`] then; all else is a piece of its own. Of each attempt at
+/// least the last [`crate::limits::LOG_BYTES`] of its log are kept, in the last
+/// [`crate::limits::LOG_PIECES`] pieces, and older pieces are dropped whole; of a task, those of its
+/// last [`crate::limits::ATTEMPTS`] grants.
 #[async_trait]
 pub trait Reports {
     /// Stores how far attempts are and what they log; one answer per item, in order.
@@ -118,4 +134,33 @@ pub trait Reports {
     /// What the attempts of a task have logged, whatever became of them; nothing if the task is
     /// absent.
     async fn logs(&self, read: ReadLogs) -> Result<Option<LogPage>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_a_place_starts_with_a_whole_character() {
+        let at = Timestamp::from_millis(1);
+        let part = LogPart { run: 1, attempt: 1, epoch: 2, offset: 10, at, text: "añb".into() };
+        let left = |epoch, offset| {
+            let left = part.clone().after(LogPlace { epoch, offset });
+            left.map(|left| (left.offset, left.text.to_string()))
+        };
+        let rest = |offset, text: &str| Some((offset, text.to_owned()));
+        for (offset, expected) in [
+            (0, rest(10, "añb")),
+            (10, rest(10, "añb")),
+            (11, rest(11, "ñb")),
+            (12, rest(13, "b")),
+            (13, rest(13, "b")),
+            (14, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(left(2, offset), expected, "after {offset}");
+        }
+        assert_eq!(left(1, u64::MAX), rest(10, "añb"), "it is of a later attempt");
+        assert_eq!(left(3, 0), None, "it is of an earlier one");
+    }
 }

@@ -2,7 +2,7 @@
 //! session and RUNNING.
 
 use duly_core::id::{SessionId, TaskId};
-use duly_core::limits::{ATTEMPTS, LOG_BYTES};
+use duly_core::limits::{ATTEMPTS, LOG_BYTES, LOG_PIECE_BYTES, LOG_PIECES};
 use duly_core::log::LogChunk;
 use duly_core::ports::store::{Report, ReportItem, Reported};
 use duly_core::progress::Progress;
@@ -70,8 +70,38 @@ pub(super) fn write_log(
     lease: Granted,
     chunk: &LogChunk,
 ) -> Result<()> {
-    let known = known(scope, lease)?;
+    let last = last_piece(scope, lease)?;
+    let known = last.as_ref().map_or(0, Piece::end);
     let Some((offset, text)) = chunk.beyond(known) else { return Ok(()) };
+    let (end, grows) = (offset + text.len() as u64, last.filter(|last| last.takes(offset, text)));
+    let written = match &grows {
+        Some(piece) => grow(scope, session, lease, piece, text)?,
+        None => add_piece(scope, session, lease, (offset, text))?,
+    };
+    if !written {
+        return Ok(());
+    }
+    let kept_from = end.saturating_sub(LOG_BYTES as u64);
+    if kept_from > 0 {
+        forget_beginning(scope, lease, kept_from)?;
+    }
+    if grows.is_none() && known > 0 {
+        forget_surplus(scope, lease)?;
+    }
+    let kept = u32::try_from(ATTEMPTS).expect("a small number");
+    match lease.epoch.checked_sub(kept) {
+        Some(up_to) if known == 0 => forget_logs(scope, lease.task, up_to),
+        _ => Ok(()),
+    }
+}
+
+/// Starts a piece of a log; whether the lease lives.
+fn add_piece(
+    scope: &Scope<'_>,
+    session: SessionId,
+    lease: Granted,
+    (offset, text): (u64, &str),
+) -> Result<bool> {
     let written = scope
         .connection
         .prepare_cached(
@@ -87,28 +117,75 @@ pub(super) fn write_log(
             scope.now.millis(),
             text,
         ])?;
-    if written == 0 {
-        return Ok(());
+    Ok(written > 0)
+}
+
+/// Adds to a piece of a log; whether the lease lives.
+fn grow(
+    scope: &Scope<'_>,
+    session: SessionId,
+    lease: Granted,
+    piece: &Piece,
+    text: &str,
+) -> Result<bool> {
+    let written = scope
+        .connection
+        .prepare_cached(
+            "/* report.grow */ UPDATE log SET at = ?5, text = text || ?6
+             WHERE task = ?1 AND epoch = ?2 AND offset = ?4 AND EXISTS
+                (SELECT 1 FROM task WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2)",
+        )?
+        .execute(params![
+            lease.task.as_bytes(),
+            lease.epoch,
+            session.as_bytes(),
+            piece.offset,
+            scope.now.millis(),
+            text,
+        ])?;
+    Ok(written > 0)
+}
+
+/// The last piece of an attempt's log.
+struct Piece {
+    offset: u64,
+    bytes: usize,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes as u64
     }
-    let kept_from = (offset + text.len() as u64).saturating_sub(LOG_BYTES as u64);
-    if kept_from > 0 {
-        forget_beginning(scope, lease, kept_from)?;
-    }
-    let kept = u32::try_from(ATTEMPTS).expect("a small number");
-    match lease.epoch.checked_sub(kept) {
-        Some(up_to) if known == 0 => forget_logs(scope, lease.task, up_to),
-        _ => Ok(()),
+
+    /// Whether what is at this place becomes part of it.
+    fn takes(&self, offset: u64, text: &str) -> bool {
+        self.end() == offset && self.bytes + text.len() <= LOG_PIECE_BYTES
     }
 }
 
-/// Up to where an attempt's log is there.
-fn known(scope: &Scope<'_>, lease: Granted) -> Result<u64> {
+fn last_piece(scope: &Scope<'_>, lease: Granted) -> Result<Option<Piece>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* report.known */ SELECT offset + octet_length(text) FROM log
+        "/* report.last_piece */ SELECT offset, octet_length(text) FROM log
          WHERE task = ? AND epoch = ? ORDER BY offset DESC LIMIT 1",
     )?;
-    let end = statement.query_row(params![lease.task.as_bytes(), lease.epoch], |row| row.get(0));
-    Ok(end.optional()?.unwrap_or(0))
+    let last = statement.query_row(params![lease.task.as_bytes(), lease.epoch], |row| {
+        Ok(Piece { offset: row.get(0)?, bytes: row.get(1)? })
+    });
+    Ok(last.optional()?)
+}
+
+/// Drops all but the last pieces of a log.
+fn forget_surplus(scope: &Scope<'_>, lease: Granted) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* report.forget_surplus */ DELETE FROM log
+             WHERE task = ?1 AND epoch = ?2 AND offset <=
+                (SELECT offset FROM log WHERE task = ?1 AND epoch = ?2
+                 ORDER BY offset DESC LIMIT 1 OFFSET ?3)",
+        )?
+        .execute(params![lease.task.as_bytes(), lease.epoch, LOG_PIECES])?;
+    Ok(())
 }
 
 /// Drops the pieces of a log before the one that holds its byte `kept_from`.
