@@ -22,6 +22,7 @@ mod row;
 mod serving;
 mod settings;
 mod verb;
+mod weight;
 mod writer;
 
 use std::path::Path;
@@ -271,7 +272,13 @@ impl DeadLetters for SqliteStore {
     }
 
     async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
-        self.ask(order).await
+        let PurgeTasks { tenant, tasks } = order;
+        let batches = self.readers.query(move |connection| weight::batches(connection, &tasks));
+        let mut answers = Vec::new();
+        for tasks in batches.await? {
+            answers.extend(self.ask(PurgeTasks { tenant: tenant.clone(), tasks }).await?);
+        }
+        Ok(answers)
     }
 }
 

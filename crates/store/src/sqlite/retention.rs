@@ -11,8 +11,8 @@ use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::error::Result;
-use super::row;
 use super::verb::expire::Expire;
+use super::{row, weight};
 
 #[async_trait]
 impl Expiry for SqliteStore {
@@ -35,18 +35,12 @@ struct Found {
 const ENDED: &str = "/* sweep.find */ SELECT id, status, finished_at FROM task
     WHERE id > ? AND id < ? ORDER BY id";
 
-/// What deleting a task frees beyond its row: the writer has to walk through all of it.
-const WEIGHT: &str = "/* sweep.weight */ SELECT coalesce(octet_length(result), 0)
-        + coalesce((SELECT octet_length(body) FROM payload WHERE payload.task = task.id), 0)
-    FROM task WHERE id = ?";
-
 fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
     let mut found = Found { tasks: Vec::new(), next: None };
     let Some(latest) = sweep.latest() else { return Ok(found) };
     let after = sweep.after.map_or([0; 16], |after| *after.as_bytes());
     let mut statement = connection.prepare_cached(ENDED)?;
     let mut rows = statement.query(params![after, TaskId::first_of(latest).as_bytes()])?;
-    let mut weight = connection.prepare_cached(WEIGHT)?;
     let (mut looked, mut bytes, mut last) = (0, 0, None);
     while let Some(row) = rows.next()? {
         let full = found.tasks.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES;
@@ -61,8 +55,9 @@ fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
         let Ok(status) = row::decode_status(row.get(1)?, &id) else { continue };
         let ended = row.get::<_, Option<i64>>(2)?.map(Timestamp::clamped);
         if ended.zip(sweep.before(status)).is_some_and(|(ended, before)| ended < before) {
-            bytes += weight.query_row([id], |row| row.get::<_, usize>(0))?;
-            found.tasks.push((TaskId::from_bytes(id), status));
+            let task = TaskId::from_bytes(id);
+            bytes += weight::of(connection, task)?;
+            found.tasks.push((task, status));
         }
     }
     Ok(found)
@@ -91,11 +86,12 @@ mod tests {
         for number in 0..10 {
             let id = TaskId::mint(due, number, 7);
             let task = "INSERT INTO task (id, status, epoch, lane, rank, run_at, created_at,
-                    finished_at, run, charged, retries, losses, result)
-                VALUES (?, 3, 1, 1, 4, 1, 1, 5, 1, 0, 0, 0, hex(zeroblob(262144)))";
+                    finished_at, run, charged, retries, losses)
+                VALUES (?, 3, 1, 1, 4, 1, 1, 5, 1, 0, 0, 0)";
             connection.execute(task, [id.as_bytes()]).unwrap();
-            let payload = "INSERT INTO payload (task, body) VALUES (?, hex(zeroblob(524288)))";
-            connection.execute(payload, [id.as_bytes()]).unwrap();
+            let log = "INSERT INTO log (task, epoch, offset, at, run, attempt, text)
+                VALUES (?, 1, 0, 1, 1, 1, hex(zeroblob(786432)))";
+            connection.execute(log, [id.as_bytes()]).unwrap();
         }
         let before = Some(due.plus(std::time::Duration::from_secs(1)));
         let mut sweep = Sweep { success_before: before, ..Sweep::default() };
