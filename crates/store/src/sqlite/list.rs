@@ -61,7 +61,7 @@ fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
             Ok(Some(Looked { task, verdict: verdicts.on(task)?, place: task }))
         });
     }
-    let mut statement = rows(connection, tenant, filter, *before, ["NULL"; 2])?;
+    let mut statement = rows(connection, tenant, filter, *before, ["0"; 2])?;
     let mut rows = statement.raw_query();
     page::fill(connection, tenant, bounds, || {
         let Some(row) = rows.next()? else { return Ok(None) };

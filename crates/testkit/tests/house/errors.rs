@@ -6,9 +6,10 @@ use crate::markdown::{section, table_rows, unticked};
 use crate::tree::{TextFile, files_ending, read};
 
 /// Where codes are spelled that callers, owners of tasks or people at a terminal see.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "crates/api/src/",
     "crates/core/src/",
+    "crates/engine/src/",
     "crates/store/src/",
     "crates/worker/src/",
     "crates/client/src/source/finishes.rs",

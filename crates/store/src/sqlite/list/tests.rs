@@ -22,8 +22,8 @@ fn plan(text: &str) -> Vec<String> {
 #[test]
 fn pages_read_one_bounded_range_in_its_order() {
     for (text, range) in [
-        (all("NULL"), "SEARCH task USING PRIMARY KEY (id>? AND id<?)"),
-        (failed("NULL"), "SEARCH dlq USING COVERING INDEX dlq_task (task>? AND task<?)"),
+        (all("0"), "SEARCH task USING PRIMARY KEY (id>? AND id<?)"),
+        (failed("0"), "SEARCH dlq USING COVERING INDEX dlq_task (task>? AND task<?)"),
         (
             dead_letters::newest(),
             "SEARCH dlq USING PRIMARY KEY (failed_at>? AND (failed_at,task)<(?,?))",
