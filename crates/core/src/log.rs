@@ -1,8 +1,15 @@
 //! What an attempt logs, as it travels: pieces of one text, each with its place in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::limits::LOG_BYTES;
+
+/// A text as it may stand in a log: databases refuse U+0000. What stands for it has as many bytes,
+/// since whoever logs counts them before.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "?").into() } else { text.into() }
+}
 
 /// A piece of an attempt's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +62,12 @@ mod tests {
         }
         assert_eq!(chunk(3, "").beyond(0), None);
         assert_eq!(chunk(u64::MAX, "x").beyond(0), Some((u64::MAX, "x")));
+    }
+
+    #[test]
+    fn what_no_store_takes_is_replaced_byte_by_byte() {
+        assert_eq!(plain("añ\0b\0"), "añ?b?");
+        assert!(matches!(plain("añb"), Cow::Borrowed("añb")));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use duly_core::id::TaskId;
 use duly_core::limits::{CONCURRENCY, LOG_BYTES};
-use duly_core::log::LogChunk;
+use duly_core::log::{LogChunk, plain};
 use duly_core::ports::store::ReportItem;
 use duly_core::progress::Progress;
 use parking_lot::Mutex;
@@ -237,12 +237,7 @@ impl std::fmt::Write for Tail<'_> {
             *offset += (log.len() + text.len() - end.len()) as u64;
             log.clear();
         }
-        if end.contains('\0') {
-            // Databases refuse U+0000.
-            log.push_str(&end.replace('\0', "\u{fffd}"));
-        } else {
-            log.push_str(end);
-        }
+        log.push_str(&plain(end));
         Ok(())
     }
 }

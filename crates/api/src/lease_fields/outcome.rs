@@ -7,7 +7,7 @@ use duly_client::wire::OutcomeKind;
 use duly_core::json::{self, BadJson};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::limits::{BACK_OFF, COUNT, RESULT_BYTES};
-use duly_core::log::LogChunk;
+use duly_core::log::{self, LogChunk};
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
 use serde_json::value::RawValue;
@@ -66,7 +66,7 @@ pub(super) fn read(
     let progress = progress.and_then(|value| last_progress(fields, value, at.field("progress")));
     let offset = fields.whole(offset, at.field("logOffset"), 0..=COUNT).unwrap_or(0);
     let log = fields.string(log, at.field("log"));
-    let log = log.map(|text| LogChunk { offset, text: plain(text).into() });
+    let log = log.map(|text| LogChunk { offset, text: log::plain(&text).into() });
     let outcome = outcome(kind?, result, error, after, random)?;
     Some(Finish { task: task?, epoch: epoch?, outcome, progress, log })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duly_core::limits::{CHECKPOINT_BYTES, COUNT, MESSAGE_CHARS, STORE_BATCH};
-use duly_core::log::LogChunk;
+use duly_core::log::{self, LogChunk};
 use duly_core::ports::store::{Report, ReportItem};
 use duly_core::progress::Progress;
 use serde_json::value::RawValue;
@@ -35,7 +35,7 @@ pub(crate) fn logs(body: &[u8]) -> Result<Report, ApiError> {
         let offset = fields.required(offset, at.field("offset"));
         let offset = fields.whole(offset, at.field("offset"), 0..=COUNT);
         let text = fields.required(text, at.field("text"));
-        let text = fields.string(text, at.field("text")).map(|text| plain(text).into());
+        let text = fields.string(text, at.field("text")).map(|text| log::plain(&text).into());
         let log = Some(LogChunk { offset: offset?, text: text? });
         Some(ReportItem { task: task?, epoch: epoch?, progress: None, log })
     })

@@ -105,7 +105,11 @@ fn values_keep_their_rules() {
 #[test]
 fn a_log_loses_what_no_store_takes() {
     let read = finish(r#","outcome":"release","log":"a\u0000b""#).unwrap();
-    assert_eq!(read.log.map(|log| log.text).as_deref(), Some("a\u{fffd}b"));
+    assert_eq!(read.log.map(|log| log.text).as_deref(), Some("a?b"), "a byte for a byte");
+    let item = format!(r#"{{"taskId":"{ID}","epoch":3,"offset":7,"text":"a\u0000b"}}"#);
+    let body = format!(r#"{{"sessionId":"{ID}","items":[{item}]}}"#);
+    let read = report::logs(body.as_bytes()).unwrap().items.remove(0).log.unwrap();
+    assert_eq!((&*read.text, read.end()), ("a?b", 10), "the next piece starts where it ends");
 }
 
 #[test]
