@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use duly_client::wire::SubmitRequest;
 use duly_core::id::TaskId;
 use duly_core::state::Status;
+use duly_testkit::proxy::Proxy;
 use duly_testkit::wait::{PATIENCE, eventually, within};
 use duly_testkit::{Server, command};
 use serde_json::json;
@@ -66,12 +67,7 @@ impl World {
 
     /// Starts a command that goes on for a while.
     fn follow(&self, command: &[&str]) -> anyhow::Result<Following> {
-        let mut child = Command::new(DULY);
-        child.args(command).args(["--server", self.server.url()]).kill_on_drop(true);
-        child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = child.spawn()?;
-        let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
-        Ok(Following { child, lines })
+        Following::start(command, self.server.url())
     }
 }
 
@@ -81,6 +77,15 @@ struct Following {
 }
 
 impl Following {
+    fn start(command: &[&str], server: &str) -> anyhow::Result<Self> {
+        let mut child = Command::new(DULY);
+        child.args(command).args(["--server", server]).kill_on_drop(true);
+        child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn()?;
+        let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+        Ok(Self { child, lines })
+    }
+
     async fn line(&mut self) -> anyhow::Result<Option<String>> {
         Ok(within("the next line", self.lines.next_line()).await??)
     }
@@ -109,6 +114,61 @@ async fn a_log_is_followed_while_its_task_runs() -> anyhow::Result<()> {
         assert!(said.contains(&format!("duly task get {id}")), "{said}");
         assert_eq!(world.status(id).await?, Status::Success);
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_followed_through_a_restart_of_the_server() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let proxy = Proxy::start().await?;
+    let logs =
+        |id: TaskId| Following::start(&["task", "logs", &id.to_string(), "--follow"], &proxy.url());
+    let mut early = logs("01920000-0000-7000-8000-000000000000".parse()?)?;
+    let unreachable = within("it gives up", early.child.wait()).await??;
+    assert_eq!(unreachable.code(), Some(1), "the server was not there at the start");
+
+    let shell = ["--allow-shell"];
+    let server = Server::start(Path::new(DULY), data.path(), &shell).await?;
+    proxy.lead_to(server.url())?;
+    let world = World { server, _worker: None, gate: data.path().join("gate"), _data: data };
+    let id = world.submit("echo two").await?;
+    let mut log = logs(id)?;
+    assert_eq!(log.line().await?.as_deref(), Some("one"));
+    let World { server, gate, _data: data, .. } = world;
+    server.kill().await?;
+    let mut said = BufReader::new(log.child.stderr.take().context("no talk")?).lines();
+    let is_told = async {
+        while let Some(line) = said.next_line().await? {
+            if line.contains("trying again") {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("it ended")
+    };
+    within("it says that the server is away", is_told).await??;
+    std::fs::write(gate, "")?;
+    let server = Server::start(Path::new(DULY), data.path(), &shell).await?;
+    proxy.lead_to(server.url())?;
+    let (rest, code, _) = log.end().await?;
+    assert_eq!((rest.as_slice(), code), (&["one".to_owned(), "two".to_owned()][..], Some(0)));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_dropped_of_a_log_is_told() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    world.open_the_gate()?;
+    let id = world.submit("seq 100000 199999").await?.to_string();
+    let task = ["task", "watch", &id, "--server", world.server.url()];
+    assert_eq!(command::run(Path::new(DULY), &task).await?.code, Some(0));
+    let logs = ["task", "logs", &id, "--server", world.server.url()];
+    let logs = command::run(Path::new(DULY), &logs).await?;
+    let dropped = logs.stderr.lines().filter_map(|line| line.strip_prefix("… "));
+    let dropped = dropped.filter_map(|line| line.strip_suffix(" bytes dropped"));
+    let dropped: Vec<usize> = dropped.map(str::parse).collect::<Result<_, _>>()?;
+    assert!(!dropped.is_empty(), "{}", logs.stderr);
+    let whole = "one\n".len() + 100_000 * "100000\n".len();
+    assert_eq!(dropped.iter().sum::<usize>() + logs.stdout.len(), whole);
     Ok(())
 }
 

@@ -19,7 +19,7 @@ pub struct LogPartView {
     /// How many bytes of the attempt's log come before it. A piece that starts later than the last
     /// one ended follows on something that was not kept.
     pub offset: u64,
-    /// When it was stored.
+    /// When the last of it was stored.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: Timestamp,
     /// The text: some lines, perhaps not whole ones.

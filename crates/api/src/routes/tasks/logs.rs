@@ -31,7 +31,8 @@ use crate::{cursor, query};
         ("wait" = Option<String>, Query, example = "30s",
             description = "How long to wait for more, at most 60 s: `30s` or `PT30S`"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1_048_576, example = 65536,
-            description = "About how many bytes of text, but at least one piece; 262,144 if absent"),
+            description = "About how many bytes, but at least one piece; each piece counts for 128 \
+                more than its text. 262,144 if absent"),
     ),
     responses(
         (status = 200, description = "The next pieces, perhaps none", body = LogPageView),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use duly_client::wire::LogPageView;
-use duly_client::{Client, LogQuery};
+use duly_client::wire::{LogPageView, LogPartView};
+use duly_client::{Client, Error, LogQuery};
 use duly_core::id::TaskId;
 
 use crate::args::{LogOutput, LogsArgs};
@@ -12,23 +12,33 @@ use crate::output;
 
 /// How long one request waits for more.
 const WAIT: Duration = Duration::from_secs(30);
+/// How long to leave a server that is away alone, if it does not say.
+const AWAY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &LogsArgs) -> anyhow::Result<Ending> {
     let client = Client::new(&args.server.server, args.server.token.as_deref())?;
     let mut tail = Tail::new(args.id, args.epoch);
-    let (mut all, mut pieces) = (Vec::new(), 0_u64);
-    let live = loop {
-        let page = tail.next(&client, args.follow).await?;
+    let (mut all, mut pieces, mut seen) = (Vec::new(), 0_u64, Seen::default());
+    let mut page = tail.next(&client, args.follow).await?;
+    while !page.items.is_empty() || (args.follow && page.live) {
         pieces += page.items.len() as u64;
-        match args.output {
-            LogOutput::Text => page.items.iter().try_for_each(|part| output::log(&part.text))?,
-            LogOutput::Ndjson => page.items.iter().try_for_each(output::json_line)?,
-            LogOutput::Json => all.extend(page.items.iter().cloned()),
+        for part in page.items {
+            if let Some(dropped) = seen.take(&part) {
+                output::say(&format!("… {} dropped", output::count(dropped, "byte")));
+            }
+            match args.output {
+                LogOutput::Text => output::log(&part.text)?,
+                LogOutput::Ndjson => output::json_line(&part)?,
+                LogOutput::Json => all.push(part),
+            }
         }
-        if page.items.is_empty() && !(args.follow && page.live) {
-            break page.live;
-        }
-    };
+        page = if args.follow {
+            tail.follow(&client).await?
+        } else {
+            tail.next(&client, false).await?
+        };
+    }
+    let live = page.live;
     if args.output == LogOutput::Json {
         output::json(&all)?;
     }
@@ -58,16 +68,70 @@ impl Tail {
         Self { id, epoch, next: None }
     }
 
+    /// The next page after a wait for more. A server that is away for a while does not end it.
+    async fn follow(&mut self, client: &Client) -> Result<LogPageView, Error> {
+        let mut told = false;
+        loop {
+            let error = match self.next(client, true).await {
+                Err(error) if error.is_retryable() => error,
+                answer => return answer,
+            };
+            if !std::mem::replace(&mut told, true) {
+                output::say(&format!("{error}\ntrying again until it answers; Ctrl-C stops"));
+            }
+            tokio::time::sleep(error.retry_after().unwrap_or(AWAY).clamp(AWAY, WAIT)).await;
+        }
+    }
+
     /// The next page, perhaps after a wait for more.
     pub(super) async fn next(
         &mut self,
         client: &Client,
         waits: bool,
-    ) -> anyhow::Result<LogPageView> {
+    ) -> Result<LogPageView, Error> {
         let (epoch, after) = (self.epoch, self.next.as_deref());
         let query = LogQuery { epoch, after, wait: waits.then_some(WAIT) };
         let page = client.task_logs(self.id, query).await?;
         self.next = Some(page.next.clone());
         Ok(page)
+    }
+}
+
+/// Up to where the log was read, to notice what is missing.
+#[derive(Default)]
+struct Seen {
+    epoch: u32,
+    end: u64,
+}
+
+impl Seen {
+    /// Goes on to a piece; how many bytes before it were not kept, if some were not.
+    fn take(&mut self, part: &LogPartView) -> Option<u64> {
+        let known = if self.epoch == part.epoch { self.end } else { 0 };
+        *self = Self { epoch: part.epoch, end: part.offset + part.text.len() as u64 };
+        part.offset.checked_sub(known).filter(|dropped| *dropped > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duly_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_counted_in_each_attempt() {
+        let mut seen = Seen::default();
+        for (epoch, offset, text, dropped) in [
+            (1, 0, "añb", None),
+            (1, 4, "c", None),
+            (1, 7, "d", Some(2)),
+            (2, 0, "e", None),
+            (4, 9, "f", Some(9)),
+        ] {
+            let (at, text) = (Timestamp::EPOCH, text.to_owned());
+            let part = LogPartView { run: 1, attempt: 1, epoch, offset, at, text };
+            assert_eq!(seen.take(&part), dropped, "{part:?}");
+        }
     }
 }
