@@ -6,7 +6,7 @@ CARGO ?= cargo
 TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build check test bench chaos \
+.PHONY: help dev build check test bench bench-peers chaos \
         check-fmt check-clippy check-docs check-licences need-cargo
 
 help: ## List the commands
@@ -26,6 +26,9 @@ test: need-cargo ## Everything that CI runs, with a table of stores and a table 
 bench: build ## Measure this machine, then questions to a large file; ARGS='--help' asks for one run
 	@target/release/duly bench --data target $(ARGS); code=$$?; \
 	    $(if $(ARGS),,target/release/duly bench --data target --only queries || code=$$?;) exit $$code
+
+bench-peers: build ## Measure other schedulers and ours in one run (ARGS='--only duly,bullmq')
+	@bench/peers/run $(ARGS)
 
 MINUTES ?= 5
 CHAOS := target/chaos
