@@ -10,7 +10,7 @@ TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
         check-fmt check-clippy check-docs check-licences need-cargo
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 dev: build ## Build and start API and workers on http://127.0.0.1:8080 (ARGS='--listen 127.0.0.1:0')
 	@exec target/release/duly dev $(ARGS)

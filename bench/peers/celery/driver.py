@@ -1,5 +1,5 @@
 """Drives Celery on Redis, by the same definitions as bench/peers/node/measure.mjs and
-bench/peers/rust/driver. Called as `driver.py PEER PART TASKS` on an empty store; prints one line of
+bench/peers/rust/src. Called as `driver.py PEER PART TASKS` on an empty store; prints one line of
 JSON per figure.
 
 Settings and where they are recommended:

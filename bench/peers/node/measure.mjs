@@ -1,5 +1,5 @@
 // What is measured of a peer on Node, and how: the same for each of them, and the same definitions
-// as bench/peers/rust/driver and bench/peers/celery/driver.py.
+// as bench/peers/rust/src and bench/peers/celery/driver.py.
 //
 // A driver is called as `node DRIVER PEER PART TASKS` on an empty store and prints one line of JSON
 // per figure. It gives `measure` an object with

@@ -43,7 +43,7 @@ def celery():
 def rust():
     say("building the peers in Rust; minutes the first time")
     manifest = PEERS / "rust/Cargo.toml"
-    command = ["cargo", "build", "--locked", "--release", "--manifest-path", manifest]
+    command = ["cargo", "build", "--locked", "--release", "--workspace", "--manifest-path", manifest]
     env = os.environ | {"CARGO_TARGET_DIR": str(TARGET / "cargo")}
     if subprocess.run(command, env=env, cwd=ROOT).returncode:
         raise Failure("the peers in Rust do not build: see above")

@@ -1,0 +1,74 @@
+//! Drives apalis 1.0 on its three stores. Settings and where they are recommended:
+//!
+//! | setting | source |
+//! |---|---|
+//! | a listener and an interval together | README of apalis-postgres and of apalis-sqlite, "Pubsub listener example", "Event-Driven Worker (Hooked)" |
+//! | interval 100 ms | our choice; the examples show 500 ms to 10 s, which would only be later |
+//! | `batch_size(1000)` for a backlog | crate documentation, `Config::batch_size`: larger batches for throughput, no number given |
+//! | `lock_tasks(false)`, only in the variants `…-unlocked` and `…-tuned` | example `realtime` of apalis-sqlite, tests of apalis-postgres |
+//! | `ANALYZE` after the backlog is stored, only in `apalis-sqlite-tuned` | nowhere; without statistics each fetch sorts the whole backlog |
+//!
+//! apalis-redis puts every task into its scheduled set first, and its fetch promotes all due ones in
+//! one script call whose arguments Lua limits to about 8,000: a larger backlog ends its worker.
+
+mod postgres;
+mod redis;
+mod sqlite;
+
+use std::time::Duration;
+
+use apalis::prelude::{Task, TaskBuilder};
+use peer_driver::{Order, Part, Payload, measure};
+
+/// How often a worker looks by itself, for tasks that become due without anybody telling.
+const INTERVAL: Duration = Duration::from_millis(100);
+const BACKLOG_BATCH: usize = 1000;
+const VERSION: &str = "1.0.0";
+const QUEUE: &str = "bench";
+
+/// Runs a worker until the process ends. A macro, since the bounds of a function over all backends
+/// would be longer than its body.
+macro_rules! run_worker {
+    ($backend:expr, $recorder:expr) => {{
+        let handler = |task: Payload, recorder: Data<Recorder>| async move {
+            recorder.start(&task);
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let worker = WorkerBuilder::new("bench").backend($backend).data($recorder).build(handler);
+        tokio::spawn(async move {
+            let end = worker.run().await;
+            eprintln!("the worker ended: {end:?}");
+            std::process::exit(1);
+        })
+    }};
+}
+use run_worker;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let order = Order::from_args()?;
+    let lock = !order.peer.ends_with("-unlocked") && !order.peer.ends_with("-tuned");
+    match order.peer.as_str() {
+        "apalis-postgres" | "apalis-postgres-unlocked" => {
+            measure(&order, postgres::open(lock).await?).await
+        }
+        "apalis-redis" | "apalis-redis-unlocked" => measure(&order, redis::open(lock).await?).await,
+        "apalis-sqlite" | "apalis-sqlite-tuned" => measure(&order, sqlite::open(lock).await?).await,
+        other => anyhow::bail!("no peer {other}"),
+    }
+}
+
+fn delayed(task: Payload) -> Task<Payload> {
+    let due = task.due();
+    TaskBuilder::new(task).run_at_time(due).build()
+}
+
+/// Tasks that a worker gets in one fetch.
+fn batch_size(part: Part) -> usize {
+    if part == Part::Backlog { BACKLOG_BATCH } else { 10 }
+}
+
+fn settings(part: Part, lock: bool, wakes: &str) -> String {
+    let batch = batch_size(part);
+    format!("batch_size {batch}, lock_tasks {lock}, woken by {wakes} and every {INTERVAL:?}")
+}
