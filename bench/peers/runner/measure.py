@@ -36,10 +36,10 @@ def one(peer, part, tasks, stores, round_name):
     begin = time.monotonic()
     try:
         output = run_limited(command, stores.fresh(peer.store), TIME_OUT, LOG)
-    except Failure as failure:
+        rows = [json.loads(line) | {"tasks": tasks} for line in output.splitlines()]
+    except (Failure, json.JSONDecodeError) as failure:
         say(f"{round_name}  {peer.name:<26} {part:<8} FAILED: {failure}")
         return []
-    rows = [json.loads(line) | {"tasks": tasks} for line in output.splitlines()]
     values = "  ".join(f"{row['figure']} {row['value']:,.1f}" for row in rows)
     say(f"{round_name}  {peer.name:<26} {part:<8} {time.monotonic() - begin:5.1f} s  {values}")
     return rows
