@@ -31,7 +31,7 @@ impl Peer for Postgres {
     }
 
     fn settings(&self, part: Part) -> String {
-        settings(part, self.lock, "NOTIFY")
+        settings(part, self.lock, Some("NOTIFY"))
     }
 
     async fn submit(&mut self, task: Payload) -> anyhow::Result<()> {

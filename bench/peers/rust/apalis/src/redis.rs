@@ -32,7 +32,7 @@ impl Peer for Redis {
 
     fn settings(&self, part: Part) -> String {
         // Its events are only published for tasks that skip the scheduled set, and none does.
-        settings(part, self.lock, "nothing")
+        settings(part, self.lock, None)
     }
 
     async fn submit(&mut self, task: Payload) -> anyhow::Result<()> {

@@ -37,7 +37,9 @@ impl Peer for Sqlite {
 
     fn settings(&self, part: Part) -> String {
         let tuned = if self.lock { "" } else { ", ANALYZE after the backlog" };
-        settings(part, self.lock, "update hook") + ", synchronous OFF (its own set-up)" + tuned
+        settings(part, self.lock, Some("update hook"))
+            + ", synchronous OFF (its own set-up)"
+            + tuned
     }
 
     async fn submit(&mut self, task: Payload) -> anyhow::Result<()> {
