@@ -8,9 +8,10 @@
 //! | `lock_tasks(false)`, only in the variants `…-unlocked` and `…-tuned` | example `realtime` of apalis-sqlite, tests of apalis-postgres |
 //! | `ANALYZE` after the backlog is stored, only in `apalis-sqlite-tuned` | nowhere; without statistics each fetch sorts the whole backlog |
 //!
-//! Its interval arms the next timer without polling it: when a fetch ends in the same poll in which
-//! the timer fires, nothing wakes the worker until its heartbeat, 30 s by default. Delayed tasks on
-//! PostgreSQL and SQLite met this in every run on a busy machine, with and without a listener.
+//! On a busy machine its workers on PostgreSQL and SQLite stopped to poll in front of delayed tasks,
+//! with and without a listener, and went on with their heartbeat, 30 s by default. As we read its
+//! code, the interval arms the next timer without polling it, so that nothing wakes the worker when
+//! a fetch ends in the same poll in which the timer fires.
 //!
 //! apalis-redis puts every task into its scheduled set first, and its fetch promotes all due ones in
 //! one script call whose arguments Lua limits to about 8,000: a larger backlog ends its worker.
