@@ -30,7 +30,10 @@ def node():
     folder = TARGET / "node"
     shutil.copytree(PEERS / "node", folder, dirs_exist_ok=True)
     lock = PEERS / "node/package-lock.json"
-    once(folder / "installed", lock, ["npm", "ci", "--no-audit", "--no-fund", "--prefix", folder])
+    # Not `npm ci`: it refuses the lock file where the registry does not have the optional packages
+    # of other systems. This takes the versions of the lock file, too, and leaves it as it is.
+    quiet = ["--no-save", "--no-audit", "--no-fund"]
+    once(folder / "installed", lock, ["npm", "install", *quiet, "--prefix", folder])
 
 
 def celery():
