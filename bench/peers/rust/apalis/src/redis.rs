@@ -5,7 +5,7 @@ use apalis_redis::{Config, ConnectionManager, RedisStorage};
 use futures::stream;
 use peer_driver::{Part, Payload, Peer, Recorder, required};
 
-use crate::{INTERVAL, QUEUE, VERSION, batch_size, delayed, run_worker, settings};
+use crate::{LONE_INTERVAL, QUEUE, VERSION, batch_size, delayed, run_worker, settings};
 
 pub(crate) struct Redis {
     storage: RedisStorage<Payload>,
@@ -50,7 +50,7 @@ impl Peer for Redis {
     async fn work(&mut self, part: Part, recorder: Recorder) -> anyhow::Result<Self::Worker> {
         let backend = RedisStorage::<Payload>::new(self.connection.clone())
             .with_config(config(part, self.lock))
-            .poll_with_interval(INTERVAL);
+            .poll_with_interval(LONE_INTERVAL);
         Ok(run_worker!(backend, recorder))
     }
 }
