@@ -5,7 +5,7 @@
 //! | a listener and an interval together | README of apalis-postgres and of apalis-sqlite, "Pubsub listener example", "Event-Driven Worker (Hooked)" |
 //! | interval 500 ms on PostgreSQL and SQLite | README of apalis-sqlite, "Event-Driven Worker (Hooked)" |
 //! | interval 100 ms on Redis, where nothing else wakes the worker | our choice; no example has one |
-//! | `batch_size(1000)` for a backlog | crate documentation, `Config::batch_size`: larger batches for throughput, no number given |
+//! | `batch_size(1000)`, for lone tasks its default of 10 | crate documentation, `Config::batch_size`: larger batches for throughput, no number given |
 //! | `lock_tasks(false)`, only in the variants `…-unlocked` and `…-tuned` | example `realtime` of apalis-sqlite, tests of apalis-postgres |
 //! | `ANALYZE` after the backlog is stored, only in `apalis-sqlite-tuned` | nowhere; without statistics each fetch sorts the whole backlog |
 //!
@@ -31,7 +31,7 @@ use peer_driver::{Order, Part, Payload, measure};
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The same where nobody tells of new tasks either.
 const LONE_INTERVAL: Duration = Duration::from_millis(100);
-const BACKLOG_BATCH: usize = 1000;
+const BIG_BATCH: usize = 1000;
 const VERSION: &str = "1.0.0";
 const QUEUE: &str = "bench";
 
@@ -74,7 +74,7 @@ fn delayed(task: Payload) -> Task<Payload> {
 
 /// Tasks that a worker gets in one fetch.
 fn batch_size(part: Part) -> usize {
-    if part == Part::Backlog { BACKLOG_BATCH } else { 10 }
+    if part == Part::Idle { 10 } else { BIG_BATCH }
 }
 
 /// `wakes` is what tells the worker of a new task, if anything does.

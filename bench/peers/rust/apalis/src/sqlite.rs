@@ -4,7 +4,7 @@
 use apalis::prelude::*;
 use apalis_sqlite::callback::HookCallbackListener;
 use apalis_sqlite::{Config, SqlitePool, SqliteStorage};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use peer_driver::{Part, Payload, Peer, Recorder, required};
 
 use crate::{INTERVAL, QUEUE, VERSION, batch_size, delayed, run_worker, settings};
@@ -58,7 +58,10 @@ impl Peer for Sqlite {
         if part == Part::Backlog && !self.lock {
             sqlx::query("ANALYZE").execute(&self.pool).await?;
         }
-        let strategy = Strategy::new().stream(self.listener.clone()).interval(INTERVAL);
+        // In chunks, as its README has it: a strategy takes one item in each poll and then skips
+        // the interval, so that single events of a burst would keep it from being armed.
+        let events = self.listener.clone().ready_chunks(batch_size(part));
+        let strategy = Strategy::new().stream(events).interval(INTERVAL);
         let backend = SqliteStorage::<Payload>::new(&self.pool)
             .with_config(config(part, self.lock))
             .poll_with_strategy(strategy);
