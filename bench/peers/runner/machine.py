@@ -16,7 +16,7 @@ def machine():
         "memory": field("/proc/meminfo", "MemTotal"),
         "os": field("/etc/os-release", "PRETTY_NAME", "=").strip('"'),
         "kernel": platform.release(),
-        "fileSystem": output_of(["stat", "-f", "-c", "%T", str(ROOT)]),
+        "fileSystem": output_of(["findmnt", "-no", "FSTYPE", "-T", str(ROOT)]),
     }
 
 
