@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 use crate::fields::{self, Fields, Place};
-use crate::order_fields::PER_SECOND;
+use crate::order_fields::{read_rate, read_remark};
 
 const NAMES: [&str; 7] = ["action", "filter", "ids", "all", "dryRun", "reason", "perSecond"];
 
@@ -37,11 +37,7 @@ pub(crate) fn read(body: &[u8], now: Timestamp) -> Result<Read, ApiError> {
     let ids = ids.map(|ids| read_ids(&mut fields, ids, at.field("ids")));
     let all = fields.flag(all, at.field("all")).unwrap_or_default();
     let dry_run = fields.flag(dry_run, at.field("dryRun")).unwrap_or_default();
-    let reason = fields.string(reason, at.field("reason")).unwrap_or_default();
-    if reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        let detail = format!("is at most {REASON_CHARS} characters, none of them U+0000");
-        fields.refuse(at.field("reason"), "OUT_OF_RANGE", detail);
-    }
+    let reason = read_remark(&mut fields, reason, at.field("reason"), REASON_CHARS);
     let per_second = read_rate(&mut fields, per_second, at.field("perSecond"));
     let Some(action) = action else { return fields.end(None) };
     let contradicts = [
@@ -85,13 +81,4 @@ fn read_ids(fields: &mut Fields, value: &RawValue, at: Place<'_>) -> Vec<TaskId>
     let ids = items.iter().enumerate();
     let ids = ids.filter_map(|(place, item)| fields.id(Some(item), at.item(place)));
     ids.filter(|id| seen.insert(*id)).collect()
-}
-
-fn read_rate(fields: &mut Fields, value: Option<&RawValue>, at: Place<'_>) -> Option<f64> {
-    let rate = fields.number(value, at)?;
-    if !PER_SECOND.contains(&rate) {
-        let detail = format!("must be from {} to {}", PER_SECOND.start(), PER_SECOND.end());
-        fields.refuse(at, "OUT_OF_RANGE", detail);
-    }
-    Some(rate)
 }

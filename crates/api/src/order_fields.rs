@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::fields::{self, Fields, Place};
 
 /// The most tasks per second that a replay may ask for: more is all at once.
-pub(crate) const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
+const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
 
 /// `{reason?}`
 pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {
@@ -26,13 +26,37 @@ pub(crate) fn note(body: &[u8]) -> Result<String, ApiError> {
 /// A body of one short text for people.
 fn remark(body: &[u8], name: &'static str, chars: usize) -> Result<String, ApiError> {
     let (mut fields, [text]) = read(body, [name])?;
-    let at = Place::Body.field(name);
-    let text = fields.string(text, at).unwrap_or_default();
+    let text = read_remark(&mut fields, text, Place::Body.field(name), chars);
+    fields.end(Some(text))
+}
+
+/// A short text for people; empty if it is left out.
+pub(crate) fn read_remark(
+    fields: &mut Fields,
+    value: Option<&RawValue>,
+    at: Place<'_>,
+    chars: usize,
+) -> String {
+    let text = fields.string(value, at).unwrap_or_default();
     if text.chars().count() > chars || text.contains('\0') {
         let detail = format!("is at most {chars} characters, none of them U+0000");
         fields.refuse(at, "OUT_OF_RANGE", detail);
     }
-    fields.end(Some(text))
+    text
+}
+
+/// How many runs become due each second.
+pub(crate) fn read_rate(
+    fields: &mut Fields,
+    value: Option<&RawValue>,
+    at: Place<'_>,
+) -> Option<f64> {
+    let rate = fields.number(value, at)?;
+    if !PER_SECOND.contains(&rate) {
+        let detail = format!("must be from {} to {}", PER_SECOND.start(), PER_SECOND.end());
+        fields.refuse(at, "OUT_OF_RANGE", detail);
+    }
+    Some(rate)
 }
 
 /// `{payload?}`
@@ -61,11 +85,7 @@ impl ReplayDead {
         let (mut fields, [filter, per_second]) = read(body, ["filter", "perSecond"])?;
         let at = Place::Body;
         let filter = fields.string(filter, at.field("filter")).unwrap_or_default();
-        let per_second = fields.number(per_second, at.field("perSecond"));
-        if per_second.is_some_and(|rate| !PER_SECOND.contains(&rate)) {
-            let detail = format!("must be from {} to {}", PER_SECOND.start(), PER_SECOND.end());
-            fields.refuse(at.field("perSecond"), "OUT_OF_RANGE", detail);
-        }
+        let per_second = read_rate(&mut fields, per_second, at.field("perSecond"));
         fields.end(Some(Self { filter, per_second }))
     }
 }

@@ -1,12 +1,13 @@
 //! The bodies of changes to the settings.
 
 use duly_core::limits::COMMENT_CHARS;
-use duly_core::settings::{RetentionDraft, SettingsChange, SettingsDraft, is_comment};
+use duly_core::settings::{RetentionDraft, SettingsChange, SettingsDraft};
 use duly_core::submit::BackOffDraft;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 use crate::fields::{self, EXACT, Fields, Place};
+use crate::order_fields::read_remark;
 
 /// `{retries?, backoff?, workerConcurrency?, lossLimit?, retention?, comment?}`
 pub(crate) fn change(body: &[u8]) -> Result<SettingsChange, ApiError> {
@@ -71,10 +72,7 @@ pub(crate) fn rollback(body: &[u8]) -> Result<(u64, Option<String>), ApiError> {
     };
     let version = fields.required(version, at.field("version"));
     let version = fields.whole(version, at.field("version"), 0..=EXACT);
-    let comment = fields.string(comment, at.field("comment"));
-    if comment.as_deref().is_some_and(|comment| !is_comment(comment)) {
-        let detail = format!("is at most {COMMENT_CHARS} characters, none of them U+0000");
-        fields.refuse(at.field("comment"), "OUT_OF_RANGE", detail);
-    }
+    let comment = comment
+        .map(|comment| read_remark(&mut fields, Some(comment), at.field("comment"), COMMENT_CHARS));
     fields.end(version.map(|version| (version, comment)))
 }

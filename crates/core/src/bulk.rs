@@ -1,9 +1,12 @@
 //! One order for many tasks: what can be ordered, and for which of them.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::filter::{BadFilter, Filter};
 use crate::id::TaskId;
+use crate::limits::RUN_AHEAD;
 use crate::state::Status;
 use crate::task::Task;
 use crate::time::Timestamp;
@@ -73,6 +76,11 @@ impl BulkAction {
                 Self::Replay | Self::Delete => task.finished_at.is_some_and(before),
             }
     }
+}
+
+/// The time between two runs of which so many become due each second.
+pub fn spacing(per_second: f64) -> Duration {
+    Duration::try_from_secs_f64(1.0 / per_second).unwrap_or(RUN_AHEAD).min(RUN_AHEAD)
 }
 
 /// An order for many tasks, as it is kept. When it was given is when its task was submitted, so

@@ -132,7 +132,7 @@ impl SettingsDraft {
 }
 
 /// Whether a text may be kept as a comment.
-pub fn is_comment(text: &str) -> bool {
+fn is_comment(text: &str) -> bool {
     text.chars().count() <= COMMENT_CHARS && !text.contains('\0')
 }
 

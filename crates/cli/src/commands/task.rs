@@ -86,8 +86,12 @@ fn print_ended(task: &TaskView, format: Output) -> anyhow::Result<Ending> {
         output::say(&format!("{} {} in {attempts}", task.task_id, task.status));
         return Ok(Ending::Ok);
     }
-    let error = task.error.as_ref();
-    let why = error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message));
-    output::say(&format!("{} {} after {attempts}{why}", task.task_id, task.status));
+    output::say(&format!("{} {} after {attempts}{}", task.task_id, task.status, why(task)));
     Ok(Ending::TaskFailed)
+}
+
+/// Why a task ended so, behind what else is said of it.
+fn why(task: &TaskView) -> String {
+    let error = task.error.as_ref();
+    error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message))
 }

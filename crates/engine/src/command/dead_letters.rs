@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duly_core::bulk::spacing;
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::limits::{DEAD_LETTERS, RUN_AHEAD, STORE_BATCH};
@@ -56,8 +57,7 @@ impl Engine {
         filter: Filter,
         per_second: Option<f64>,
     ) -> store::Result<Bulk> {
-        let spacing =
-            per_second.map(|rate| Duration::try_from_secs_f64(1.0 / rate).unwrap_or(RUN_AHEAD));
+        let spacing = per_second.map(spacing);
         let mut pages = Pages::new(self, tenant, filter).await?;
         let (start, mut sent) = (pages.start, 0_u32);
         while let Some(tasks) = pages.next().await? {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_core::bulk::{BulkAction, BulkNote, BulkOrder};
+use duly_core::bulk::{BulkAction, BulkNote, BulkOrder, spacing};
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
@@ -229,9 +229,7 @@ impl Run<'_> {
                 Order::Delete(DeleteTasks { tenant, tasks: ids.collect(), before })
             }
             BulkAction::Replay => {
-                let spacing = self.order.per_second.map(|rate| {
-                    Duration::try_from_secs_f64(1.0 / rate).unwrap_or(RUN_AHEAD).min(RUN_AHEAD)
-                });
+                let spacing = self.order.per_second.map(spacing);
                 let mut due = next.due.map_or(now, |due| due.max(now));
                 let replay = |task: &Task| {
                     let run_at = spacing.map(|_| due);

@@ -9,6 +9,7 @@ use duly_client::wire::{ProgressView, TaskView};
 use duly_core::state::Status;
 
 use super::logs::Tail;
+use super::why;
 use crate::args::WatchArgs;
 use crate::exit::Ending;
 use crate::output;
@@ -72,15 +73,13 @@ async fn look(
 fn conclude(task: &TaskView) -> Ending {
     let (id, status) = (task.task_id, task.status);
     let attempts = output::count(task.attempt, "attempt");
-    let error = task.error.as_ref();
-    let why = error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message));
     match status {
         Status::Success => {
             output::say(&format!("{id} {status} in {attempts}; next: duly task get {id}"));
             Ending::Ok
         }
         _ => {
-            output::say(&format!("{id} {status} after {attempts}{why}"));
+            output::say(&format!("{id} {status} after {attempts}{}", why(task)));
             output::say(&format!("next: duly task attempts {id}, then duly task replay {id}"));
             Ending::TaskFailed
         }
