@@ -71,6 +71,7 @@ pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     hints: Arc<Hints>,
     health: Health,
+    log: Arc<checkpoint::Log>,
     reclaimed: usize,
     #[cfg(feature = "planted-bugs")]
     planted: planted::Planted,
@@ -90,6 +91,8 @@ impl SqliteStore {
         let mut connection = open::writer(path)?;
         let broken = |error| OpenError::database(path, error);
         let checkpointer = checkpoint::Checkpointer::new(&mut connection, path.to_owned());
+        let checkpointer = checkpointer.map_err(broken)?;
+        let log = Arc::clone(checkpointer.log());
         let hints = Arc::new(Hints::default());
         let health = Arc::new(Mutex::new(None));
         #[cfg(feature = "planted-bugs")]
@@ -102,7 +105,7 @@ impl SqliteStore {
             rules,
             hints: Arc::clone(&hints),
             health: Arc::clone(&health),
-            checkpointer: checkpointer.map_err(broken)?,
+            checkpointer,
             #[cfg(feature = "planted-bugs")]
             planted: Arc::clone(&planted),
         };
@@ -122,6 +125,7 @@ impl SqliteStore {
             clock,
             hints,
             health,
+            log,
             reclaimed,
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -132,6 +136,11 @@ impl SqliteStore {
     /// How many leases of an earlier process were taken back on opening.
     pub fn reclaimed(&self) -> usize {
         self.reclaimed
+    }
+
+    /// Bytes written to the log since it was opened.
+    pub fn log_bytes(&self) -> u64 {
+        self.log.bytes()
     }
 
     /// Switches on a bug for the tests to find; the first one counts.

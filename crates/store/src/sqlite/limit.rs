@@ -57,13 +57,13 @@ pub fn run(path: &Path, layout: Layout, tasks: usize, batch: usize) -> Result<Li
         connection.execute_batch(PARTIAL_INDEX).map_err(broken)?;
     }
     let checkpointer = Checkpointer::new(&mut connection, path.to_owned()).map_err(broken)?;
-    let mut bench = Bench { connection, checkpointer, layout, batch, log_pages: 0 };
+    let mut bench = Bench { connection, checkpointer, layout, batch };
     let batches = tasks / batch;
     let submit = bench.repeat(batches, Bench::submit).map_err(broken)?;
     let claims = bench.repeat(batches, Bench::claim).map_err(broken)?;
     let finish = bench.repeat(batches, Bench::finish).map_err(broken)?;
     let tasks = batches * batch;
-    let log_bytes_per_task = bench.log_pages * 4120 / tasks.max(1) as u64;
+    let log_bytes_per_task = bench.checkpointer.log().bytes() / tasks.max(1) as u64;
     bench.checkpointer.stop();
     Ok(Limit { tasks, submit, claim: claims, finish, log_bytes_per_task })
 }
@@ -73,7 +73,6 @@ struct Bench {
     checkpointer: Checkpointer,
     layout: Layout,
     batch: usize,
-    log_pages: u64,
 }
 
 const SESSION: [u8; 16] = [7; 16];
@@ -86,12 +85,9 @@ impl Bench {
     ) -> rusqlite::Result<Duration> {
         let start = Instant::now();
         for number in 0..batches {
-            let before = self.checkpointer.pages();
             self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             part(self, number)?;
             self.connection.prepare_cached("COMMIT")?.execute([])?;
-            let after = self.checkpointer.pages();
-            self.log_pages += after.checked_sub(before).unwrap_or(after) as u64;
             self.checkpointer.after_commit(&self.connection);
         }
         Ok(start.elapsed())

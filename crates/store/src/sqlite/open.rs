@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::checkpoint::LOG_KEPT;
 use super::{lock, migrate};
 
 /// Why the database cannot be opened; the text says what to do.
@@ -88,6 +89,7 @@ fn configure_writer(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", "off")?;
     // The checkpointer decides when; see its file.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
     Ok(())
 }
 

@@ -64,7 +64,7 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.checkpointer.when_idle(&self.connection);
+        self.checkpointer.move_rest(&self.connection);
         self.checkpointer.stop();
     }
 
