@@ -1,5 +1,6 @@
 //! Flags and commands.
 
+mod bench;
 mod bulk;
 mod dlq;
 mod filter;
@@ -17,6 +18,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::id::TaskId;
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
+pub(crate) use self::bench::{BenchArgs, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;
@@ -321,48 +323,10 @@ pub(crate) struct DoctorArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchArgs {
-    /// Where to put the files of the run; on the disk that is to be measured
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) data: PathBuf,
-    /// Measure only this
-    #[arg(long, value_enum)]
-    pub(crate) only: Option<Part>,
-    /// Tasks per measurement; with `--only queries`, ten times as many have ended and twice as many
-    /// wait
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = bench_tasks)]
-    pub(crate) tasks: usize,
-    /// How to print on standard output
-    #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: Output,
-}
-
-#[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// For which shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
-}
-
-/// A part of the benchmark; the limit is measured with all but questions, since the others are set
-/// beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
-    /// The engine in process
-    Engine,
-    /// The server over HTTP
-    Rest,
-    /// A worker elsewhere, over HTTP
-    Remote,
-    /// Idle latency and lateness
-    Punctuality,
-    /// Questions to a file of a million tasks; a minute, a gigabyte, and only when asked for
-    Queries,
-}
-
-fn bench_tasks(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1_000..=10_000_000).contains(number));
-    number.ok_or_else(|| "must be a number from 1000 to 10000000".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -126,14 +126,13 @@ impl Node {
     }
 }
 
-/// An engine alone on the embedded store in this directory.
-pub(crate) fn open_engine(data: &Path) -> anyhow::Result<Engine> {
-    let store = open_file(data, Arc::new(SystemClock::default()))?;
-    Ok(Engine::start(store, Arc::new(OsRandom::new()), duly_engine::Config::default()))
+/// An engine alone on this store.
+pub(crate) fn engine_on(store: Arc<dyn Store>) -> Engine {
+    Engine::start(store, Arc::new(OsRandom::new()), duly_engine::Config::default())
 }
 
 /// The embedded store in this directory alone, which goes by this clock.
-pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<dyn Store>> {
+pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<SqliteStore>> {
     Ok(Arc::new(SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?))
 }
 

@@ -51,21 +51,42 @@ impl Limit {
 /// Runs the loop on a fresh file.
 pub fn run(path: &Path, layout: Layout, tasks: usize, batch: usize) -> Result<Limit, OpenError> {
     let broken = |error: rusqlite::Error| OpenError::database(path, error);
-    open::make_directory(path)?;
-    let mut connection = open::writer(path)?;
-    if layout == Layout::PartialIndex {
-        connection.execute_batch(PARTIAL_INDEX).map_err(broken)?;
-    }
-    let checkpointer = Checkpointer::new(&mut connection, path.to_owned()).map_err(broken)?;
-    let mut bench = Bench { connection, checkpointer, layout, batch };
+    let mut bench = Bench::open(path, layout, batch)?;
     let batches = tasks / batch;
     let submit = bench.repeat(batches, Bench::submit).map_err(broken)?;
     let claims = bench.repeat(batches, Bench::claim).map_err(broken)?;
     let finish = bench.repeat(batches, Bench::finish).map_err(broken)?;
     let tasks = batches * batch;
-    let log_bytes_per_task = bench.checkpointer.log().bytes() / tasks.max(1) as u64;
+    let log_bytes_per_task = bench.log_bytes_per(tasks);
     bench.checkpointer.stop();
     Ok(Limit { tasks, submit, claim: claims, finish, log_bytes_per_task })
+}
+
+/// What was measured of tasks that are granted as they are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOff {
+    /// How many tasks.
+    pub tasks: usize,
+    /// Storing and ending them.
+    pub cycle: Duration,
+    /// Bytes written to the log, per task.
+    pub log_bytes_per_task: u64,
+}
+
+/// Runs the shorter life on a fresh file: stored as granted, then ended.
+pub fn hand_off(path: &Path, tasks: usize, batch: usize) -> Result<HandOff, OpenError> {
+    let broken = |error: rusqlite::Error| OpenError::database(path, error);
+    let mut bench = Bench::open(path, Layout::DueTable, batch)?;
+    let mut cycle = Duration::ZERO;
+    let batches = tasks / batch;
+    for number in 0..batches {
+        cycle += bench.once(number, Bench::submit_granted).map_err(broken)?;
+        cycle += bench.once(number, Bench::finish).map_err(broken)?;
+    }
+    let tasks = batches * batch;
+    let log_bytes_per_task = bench.log_bytes_per(tasks);
+    bench.checkpointer.stop();
+    Ok(HandOff { tasks, cycle, log_bytes_per_task })
 }
 
 struct Bench {
@@ -76,21 +97,67 @@ struct Bench {
 }
 
 const SESSION: [u8; 16] = [7; 16];
+/// Bytes of one lease in a row of the grant log.
+const LEASE: usize = 20;
+
+/// Adds a lease of the first epoch.
+fn pack(leases: &mut Vec<u8>, id: [u8; 16]) {
+    leases.extend_from_slice(&id);
+    leases.extend_from_slice(&1_u32.to_be_bytes());
+}
+
+/// One part of the lives of a batch.
+type Part = fn(&Bench, usize) -> rusqlite::Result<()>;
 
 impl Bench {
-    fn repeat(
-        &mut self,
-        batches: usize,
-        part: fn(&Self, usize) -> rusqlite::Result<()>,
-    ) -> rusqlite::Result<Duration> {
-        let start = Instant::now();
-        for number in 0..batches {
-            self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            part(self, number)?;
-            self.connection.prepare_cached("COMMIT")?.execute([])?;
-            self.checkpointer.after_commit(&self.connection);
+    fn open(path: &Path, layout: Layout, batch: usize) -> Result<Self, OpenError> {
+        let broken = |error: rusqlite::Error| OpenError::database(path, error);
+        open::make_directory(path)?;
+        let mut connection = open::writer(path)?;
+        if layout == Layout::PartialIndex {
+            connection.execute_batch(PARTIAL_INDEX).map_err(broken)?;
         }
+        let checkpointer = Checkpointer::new(&mut connection, path.to_owned()).map_err(broken)?;
+        Ok(Self { connection, checkpointer, layout, batch })
+    }
+
+    fn log_bytes_per(&self, tasks: usize) -> u64 {
+        self.checkpointer.log().bytes() / tasks.max(1) as u64
+    }
+
+    fn repeat(&mut self, batches: usize, part: Part) -> rusqlite::Result<Duration> {
+        (0..batches).map(|number| self.once(number, part)).sum()
+    }
+
+    fn once(&mut self, number: usize, part: Part) -> rusqlite::Result<Duration> {
+        let start = Instant::now();
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        part(self, number)?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.checkpointer.after_commit(&self.connection);
         Ok(start.elapsed())
+    }
+
+    fn submit_granted(&self, number: usize) -> rusqlite::Result<()> {
+        let mut task = self.connection.prepare_cached(
+            "INSERT INTO task (id, status, epoch, session, lane, rank, run_at, created_at, granted_at,
+                    run, charged, retries, losses, payload)
+             VALUES (?1, 2, 1, ?4, 1, 4, ?2, ?2, ?2, 1, 0, 3, 0, ?3)",
+        )?;
+        let mut leases = Vec::with_capacity(self.batch * LEASE);
+        for place in 0..self.batch {
+            let (run_at, id) = key(number, self.batch, place);
+            task.execute(params![id, run_at, PAYLOAD, SESSION])?;
+            pack(&mut leases, id);
+        }
+        self.log_grant(number, &leases)
+    }
+
+    fn log_grant(&self, number: usize, leases: &[u8]) -> rusqlite::Result<()> {
+        let sql =
+            "INSERT INTO grant_log (session, sequence, granted_at, leases) VALUES (?, ?, 0, ?)";
+        self.connection.prepare_cached(sql)?.execute(params![SESSION, number, leases])?;
+        Ok(())
     }
 
     fn submit(&self, number: usize) -> rusqlite::Result<()> {
@@ -143,18 +210,12 @@ impl Bench {
             "UPDATE task SET status = 2, session = ?2, epoch = epoch + 1, granted_at = ?3
              WHERE id = ?1 AND status = 1",
         )?;
-        let mut leases = Vec::with_capacity(picked.len() * 20);
+        let mut leases = Vec::with_capacity(picked.len() * LEASE);
         for (run_at, id) in &picked {
             grant.execute(params![id, SESSION, run_at])?;
-            leases.extend_from_slice(id);
-            leases.extend_from_slice(&1_u32.to_be_bytes());
+            pack(&mut leases, *id);
         }
-        self.connection
-            .prepare_cached(
-                "INSERT INTO grant_log (session, sequence, granted_at, leases) VALUES (?, ?, 0, ?)",
-            )?
-            .execute(params![SESSION, number, leases])?;
-        Ok(())
+        self.log_grant(number, &leases)
     }
 
     fn finish(&self, number: usize) -> rusqlite::Result<()> {

@@ -1,37 +1,60 @@
-//! The engine in process: submit in batches, drain a backlog, and the whole cycle at once.
+//! The engine in process: submit in batches, drain a backlog, the whole cycle at once, and the
+//! whole cycle of tasks that are handed off.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use duly_store::sqlite::limit::Limit;
-use duly_worker::Report;
-
+use super::ROUNDS;
 use super::figures::{Figure, Target};
+use super::limits::{HAND_OFF, Limits};
+use super::run::Run;
 use super::world::{Counter, World};
-use super::{BATCH, ROUNDS, Scratch};
-use crate::output;
 
-pub(super) async fn measure(
-    scratch: &Scratch,
-    tasks: usize,
-    limit: &Limit,
-    figures: &mut Vec<Figure>,
-) -> anyhow::Result<()> {
-    let tasks = tasks / BATCH * BATCH;
-    let (mut submit, mut drain, mut cycle) = (Duration::MAX, Duration::MAX, Duration::MAX);
+pub(super) const STEPS: usize = ROUNDS;
+
+/// How long something took, and what it wrote to the log.
+#[derive(Clone, Copy)]
+struct Cost {
+    time: Duration,
+    log_bytes: u64,
+}
+
+impl Cost {
+    const WORST: Self = Self { time: Duration::MAX, log_bytes: u64::MAX };
+
+    fn min(self, other: Self) -> Self {
+        if other.time < self.time { other } else { self }
+    }
+}
+
+pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()> {
+    let tasks = run.tasks;
+    let (mut submit, mut drain) = (Duration::MAX, Duration::MAX);
+    let (mut cycle, mut handed) = (Cost::WORST, Cost::WORST);
     for round in 1..=ROUNDS {
-        output::say(&format!("engine: {tasks} tasks in batches, {round} of {ROUNDS}"));
-        let backlog = backlog(&scratch.folder("backlog"), tasks).await?;
+        run.step(&format!("engine: {tasks} tasks in batches, {round} of {ROUNDS}"));
+        let backlog = backlog(&run.folder("backlog"), tasks).await?;
         submit = submit.min(backlog.0);
         drain = drain.min(backlog.1);
-        cycle = cycle.min(whole_cycle(&scratch.folder("cycle"), tasks).await?);
+        cycle = cycle.min(whole_cycle(&run.folder("cycle"), tasks).await?);
+        handed = handed.min(hand_off_cycle(&run.folder("hand-off"), tasks).await?);
     }
+    let limit = &limits.lives;
     let rate = |name, time, limit_time| {
-        Figure::rate(name, tasks, time).beside(limit.tasks, limit_time).must(Target::Ratio(0.5))
+        let figure = Figure::rate(name, tasks, time).beside(limit.tasks, limit_time);
+        figure.must(Target::Ratio(0.5)).then(Target::Ratio(0.7))
     };
-    figures.push(rate("engine: batch submit", submit, limit.submit));
-    figures.push(rate("engine: drain", drain, limit.drain()));
-    figures.push(rate("engine: whole cycle", cycle, limit.cycle()));
+    run.found(rate("engine: batch submit", submit, limit.submit));
+    run.found(rate("engine: drain", drain, limit.drain()));
+    run.found(rate("engine: whole cycle", cycle.time, limit.cycle()));
+    let bytes = |name, cost: Cost, limit: u64| {
+        Figure::bytes(name, cost.log_bytes as f64 / tasks as f64).of(limit as f64)
+    };
+    run.found(bytes("engine: whole cycle, log", cycle, limit.log_bytes_per_task));
+    let limit = &limits.hand_off;
+    let figure = Figure::rate("engine: hand-off cycle", tasks, handed.time);
+    run.found(figure.beside(limit.tasks, limit.cycle).must(Target::Ratio(0.5)));
+    run.found(bytes("engine: hand-off cycle, log", handed, limit.log_bytes_per_task));
     Ok(())
 }
 
@@ -45,29 +68,37 @@ pub(super) async fn backlog(folder: &Path, tasks: usize) -> anyhow::Result<(Dura
     let start = Instant::now();
     let worker = world.work(counter.clone()).await?;
     counter.done().await;
-    let report = worker.stop().await?;
+    worker.stop(tasks).await?;
     let drain = start.elapsed();
-    finish(world, folder, &report, tasks).await?;
+    world.remove().await?;
     Ok((submit, drain))
 }
 
 /// Submits to a worker that waits, until the last outcome is committed.
-async fn whole_cycle(folder: &Path, tasks: usize) -> anyhow::Result<Duration> {
+async fn whole_cycle(folder: &Path, tasks: usize) -> anyhow::Result<Cost> {
+    let world = World::open(folder)?;
+    let before = world.log_bytes();
+    let time = world.cycle(tasks).await?;
+    let log_bytes = world.log_bytes() - before;
+    world.remove().await?;
+    Ok(Cost { time, log_bytes })
+}
+
+/// Submits never more than the worker has room for, so that all of it is granted as it is stored.
+async fn hand_off_cycle(folder: &Path, tasks: usize) -> anyhow::Result<Cost> {
     let world = World::open(folder)?;
     let counter = Counter::new(tasks);
     let worker = world.work(counter.clone()).await?;
+    let before = world.log_bytes();
     let start = Instant::now();
-    world.submit(tasks, 0.0).await?;
+    for first in (0..tasks).step_by(HAND_OFF) {
+        // One batch may still be on its way.
+        counter.started((first + HAND_OFF).saturating_sub(2 * HAND_OFF)).await;
+        world.submit_batch(HAND_OFF).await?;
+    }
     counter.done().await;
-    let report = worker.stop().await?;
-    let cycle = start.elapsed();
-    finish(world, folder, &report, tasks).await?;
-    Ok(cycle)
-}
-
-async fn finish(world: World, folder: &Path, report: &Report, tasks: usize) -> anyhow::Result<()> {
-    assert_eq!(report.done, tasks as u64, "every outcome is committed: {report:?}");
-    world.engine.close().await;
-    drop(world);
-    Ok(std::fs::remove_dir_all(folder)?)
+    worker.stop(tasks).await?;
+    let cost = Cost { time: start.elapsed(), log_bytes: world.log_bytes() - before };
+    world.remove().await?;
+    Ok(cost)
 }

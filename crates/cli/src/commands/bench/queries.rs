@@ -13,11 +13,10 @@ use serde::Deserialize;
 
 use self::fill::Samples;
 use self::held::Held;
-use super::Scratch;
 use super::figures::{Figure, Target, percentiles};
 use super::http::{Connection, get};
 use super::rest::Server;
-use crate::output;
+use super::run::Run;
 
 /// Questions of each kind.
 const SAMPLES: usize = 100;
@@ -55,24 +54,23 @@ const REQUESTS: &[(&str, &str)] = &[
 /// Nothing is like this and no index says so: every page looks at as many tasks as it may.
 const NO_MATCH: &str = "/tasks?filter=label.customer:nobody";
 
-pub(super) async fn measure(
-    scratch: &Scratch,
-    tasks: usize,
-    figures: &mut Vec<Figure>,
-) -> anyhow::Result<()> {
-    let folder = scratch.folder("queries");
+pub(super) const STEPS: usize = 1 + REQUESTS.len();
+
+pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
+    let folder = run.folder("queries");
     let start = Instant::now();
-    let samples = fill::fill(&folder, tasks).await?;
-    figures.push(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
+    run.step("queries: filling the file");
+    let samples = fill::fill(&folder, run.tasks, &run.progress).await?;
+    run.found(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
     let mut server = Server::start(&folder, &["--concurrency", "0"]).await?;
     let held = Held::claim(&server.url()).await?;
     let mut connection = server.connect().await?;
     for (name, path) in REQUESTS {
-        output::say(&format!("queries: {name}, {SAMPLES} times"));
+        run.step(&format!("queries: {name}, {SAMPLES} times"));
         let millis =
             ask(&mut connection, path, &samples).await.with_context(|| path.to_string())?;
         let [p50, p95, max] = percentiles(&format!("queries: {name}"), 95, millis);
-        figures.extend([p50, p95.must(Target::AtMost(TARGET_MILLIS)), max]);
+        run.figures.extend([p50, p95.must(Target::AtMost(TARGET_MILLIS)), max]);
     }
     held.release().await?;
     server.stop().await?;

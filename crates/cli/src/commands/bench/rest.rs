@@ -8,43 +8,51 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use duly_store::sqlite::limit::{Limit, PAYLOAD};
+use duly_store::sqlite::limit::PAYLOAD;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
+use super::BATCH;
 use super::figures::{Figure, Target};
 use super::http::{Connection, post};
-use super::{BATCH, Scratch};
-use crate::output;
+use super::limits::Limits;
+use super::run::Run;
 
 /// Connections that submit one task at a time.
 const CONNECTIONS: usize = 64;
 /// Connections that submit in batches.
 pub(super) const BATCH_CONNECTIONS: usize = 4;
 
-pub(super) async fn measure(
-    scratch: &Scratch,
-    tasks: usize,
-    limit: &Limit,
-    figures: &mut Vec<Figure>,
-) -> anyhow::Result<()> {
-    let single = tasks.min(50_000);
-    output::say(&format!("REST: {single} single submits from {CONNECTIONS} connections"));
-    let mut server = Server::start(&scratch.folder("single"), &[]).await?;
+pub(super) const STEPS: usize = 3;
+/// Submits of a lone client.
+const LONE: usize = 3_000;
+
+pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()> {
     let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
-    let time = server.load(CONNECTIONS, single, post("/tasks", &body)).await?;
-    figures.push(Figure::rate("REST: single submit", single, time).must(Target::AtLeast(10_000.0)));
+    run.step(&format!("REST: {LONE} submits of one client, one at a time"));
+    let mut server = Server::start(&run.folder("lone"), &["--concurrency", "0"]).await?;
+    let time = server.load(1, LONE, post("/tasks", &body)).await?;
+    run.found(Figure::rate("REST: single submit, 1 connection", LONE, time));
     server.stop().await?;
 
-    let batches = tasks / BATCH;
-    output::say(&format!("REST: {batches} batches of {BATCH}"));
-    let mut server = Server::start(&scratch.folder("batch"), &[]).await?;
+    let single = run.tasks.min(50_000);
+    run.step(&format!("REST: {single} single submits from {CONNECTIONS} connections"));
+    let mut server = Server::start(&run.folder("single"), &[]).await?;
+    let time = server.load(CONNECTIONS, single, post("/tasks", &body)).await?;
+    let figure = Figure::rate("REST: single submit", single, time);
+    run.found(figure.must(Target::AtLeast(10_000.0)).then(Target::AtLeast(20_000.0)));
+    server.stop().await?;
+
+    let batches = run.tasks / BATCH;
+    run.step(&format!("REST: {batches} batches of {BATCH}"));
+    let mut server = Server::start(&run.folder("batch"), &[]).await?;
     let item = format!(r#"{{"type":"echo","payload":{PAYLOAD},"delaySeconds":86400}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     let time = server.load(BATCH_CONNECTIONS, batches, post("/tasks/batch", &body)).await?;
     let figure = Figure::rate("REST: batch submit", batches * BATCH, time);
-    figures.push(figure.beside(limit.tasks, limit.submit).must(Target::Ratio(0.5)));
+    let figure = figure.beside(limits.lives.tasks, limits.lives.submit);
+    run.found(figure.must(Target::Ratio(0.5)).then(Target::Ratio(0.7)));
     server.stop().await
 }
 
@@ -71,6 +79,11 @@ impl Server {
         let address = line.trim().trim_start_matches("http://").parse();
         let address = address.with_context(|| format!("the server said {line:?}"))?;
         Ok(Self { process, address })
+    }
+
+    /// Its process, while it runs.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.process.id()
     }
 
     pub(super) fn url(&self) -> String {

@@ -1,9 +1,9 @@
 //! An engine on a fresh file, with a worker whose handlers do nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use duly_core::limits::PREFETCH;
@@ -13,9 +13,12 @@ use duly_core::submit::{Draft, Spec};
 use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
+use duly_store::clock::SystemClock;
+use duly_store::sqlite::SqliteStore;
 use duly_store::sqlite::limit::PAYLOAD;
 use duly_worker::{Config, Context, Executor, Handler, HandlerError, Output, Registry, Report};
-use tokio::sync::Notify;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -23,29 +26,75 @@ use crate::wiring;
 
 pub(super) struct World {
     pub(super) engine: Engine,
+    store: Arc<SqliteStore>,
+    folder: PathBuf,
 }
 
 impl World {
     pub(super) fn open(folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self { engine: wiring::open_engine(folder)? })
+        let store = wiring::open_file(folder, Arc::new(SystemClock::default()))?;
+        let engine = wiring::engine_on(Arc::clone(&store) as _);
+        Ok(Self { engine, store, folder: folder.to_owned() })
+    }
+
+    /// Bytes that the store has written to its log.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.store.log_bytes()
+    }
+
+    /// Ends the engine and removes the file.
+    pub(super) async fn remove(self) -> anyhow::Result<()> {
+        let Self { engine, store, folder } = self;
+        engine.close().await;
+        drop((engine, store));
+        Ok(std::fs::remove_dir_all(folder)?)
     }
 
     /// Submits `tasks` no-ops in batches, from a few callers at once.
     pub(super) async fn submit(&self, tasks: usize, delay_seconds: f64) -> anyhow::Result<()> {
+        self.submit_all(tasks, Arc::from([no_op(delay_seconds)])).await
+    }
+
+    /// Submits one batch of no-ops that are due.
+    pub(super) async fn submit_batch(&self, tasks: usize) -> anyhow::Result<()> {
+        submit(&self.engine, vec![no_op(0.0); tasks]).await
+    }
+
+    /// Submits no-ops to a worker that waits, until the last outcome is committed.
+    pub(super) async fn cycle(&self, tasks: usize) -> anyhow::Result<Duration> {
+        self.cycle_over(tasks, 1).await
+    }
+
+    /// The same, spread over so many queues.
+    pub(super) async fn cycle_over(&self, tasks: usize, queues: usize) -> anyhow::Result<Duration> {
+        let specs = (0..queues).map(no_op_in).collect();
+        let counter = Counter::new(tasks);
+        let worker = self.work(counter.clone()).await?;
+        let start = Instant::now();
+        self.submit_all(tasks, specs).await?;
+        counter.done().await;
+        worker.stop(tasks).await?;
+        Ok(start.elapsed())
+    }
+
+    /// Submits `tasks` in batches, each spec in its turn.
+    async fn submit_all(&self, tasks: usize, specs: Arc<[Spec]>) -> anyhow::Result<()> {
         const CALLERS: usize = 4;
-        let spec = no_op(delay_seconds);
-        let left = Arc::new(AtomicUsize::new(tasks / super::BATCH));
-        let mut callers = tokio::task::JoinSet::new();
+        let next = Arc::new(AtomicUsize::new(0));
+        let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
-            let (engine, spec, left) = (self.engine.clone(), spec.clone(), Arc::clone(&left));
+            let (engine, specs, next) =
+                (self.engine.clone(), Arc::clone(&specs), Arc::clone(&next));
             callers.spawn(async move {
-                let tenant = TenantName::default_tenant();
-                let take = |left: usize| left.checked_sub(1);
-                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-                    let answers = engine.submit(&tenant, vec![spec.clone(); super::BATCH]).await?;
-                    assert!(answers.iter().all(Result::is_ok), "a no-op is always taken");
+                loop {
+                    let first = next.fetch_add(super::BATCH, Ordering::Relaxed);
+                    if first >= tasks {
+                        return anyhow::Ok(());
+                    }
+                    let batch = first..(first + super::BATCH).min(tasks);
+                    let batch = batch.map(|task| specs[task % specs.len()].clone());
+                    submit(&engine, batch.collect()).await?;
                 }
-                anyhow::Ok(())
             });
         }
         while let Some(caller) = callers.join_next().await {
@@ -62,6 +111,12 @@ impl World {
         let source = self.engine.open_worker(worker).await?;
         Ok(run(registry, config, source))
     }
+}
+
+async fn submit(engine: &Engine, specs: Vec<Spec>) -> anyhow::Result<()> {
+    let answers = engine.submit(&TenantName::default_tenant(), specs).await?;
+    assert!(answers.iter().all(Result::is_ok), "a no-op is always taken");
+    Ok(())
 }
 
 /// The type of the tasks that do nothing.
@@ -88,47 +143,66 @@ pub(super) struct Working {
 }
 
 impl Working {
-    /// Stops once every outcome is committed.
-    pub(super) async fn stop(self) -> anyhow::Result<Report> {
+    /// Stops once every outcome is committed, which were so many.
+    pub(super) async fn stop(self, tasks: usize) -> anyhow::Result<()> {
         self.stop.cancel();
-        Ok(self.run.await?)
+        let report = self.run.await?;
+        assert_eq!(report.done, tasks as u64, "every outcome is committed: {report:?}");
+        Ok(())
     }
 }
 
 /// A valid submit of the type `noop`.
 pub(super) fn no_op(delay_seconds: f64) -> Spec {
-    let draft = Draft {
+    check(Draft { delay_seconds: Some(delay_seconds), ..draft() })
+}
+
+/// One that is due, in one of many queues; the first is the default.
+fn no_op_in(queue: usize) -> Spec {
+    let queue = (queue > 0).then(|| format!("queue-{queue}"));
+    check(Draft { queue, ..draft() })
+}
+
+fn draft() -> Draft {
+    Draft {
         task_type: Some(NO_OP.to_owned()),
         payload: Some(PAYLOAD.to_owned()),
-        delay_seconds: Some(delay_seconds),
         ..Draft::default()
-    };
+    }
+}
+
+fn check(draft: Draft) -> Spec {
     draft.check().expect("a valid draft")
 }
 
-/// Does nothing, and says when it has done so often enough.
+/// Does nothing, and counts how often it has done so.
 #[derive(Clone)]
 pub(super) struct Counter {
-    left: Arc<AtomicUsize>,
-    done: Arc<Notify>,
+    tasks: usize,
+    started: Arc<watch::Sender<usize>>,
 }
 
 impl Counter {
     pub(super) fn new(tasks: usize) -> Self {
-        Self { left: Arc::new(AtomicUsize::new(tasks)), done: Arc::default() }
+        Self { tasks, started: Arc::new(watch::Sender::new(0)) }
     }
 
+    /// All tasks have started.
     pub(super) async fn done(&self) {
-        self.done.notified().await;
+        self.started(self.tasks).await;
+    }
+
+    /// So many tasks have started.
+    pub(super) async fn started(&self, tasks: usize) {
+        let mut started = self.started.subscribe();
+        started.wait_for(|started| *started >= tasks).await.expect("we hold the sender");
     }
 }
 
 #[async_trait]
 impl Handler for Counter {
     async fn run(&self, _: Context) -> Result<Output, HandlerError> {
-        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.done.notify_one();
-        }
+        self.started.send_modify(|started| *started += 1);
         Ok(Output::none())
     }
 }

@@ -23,7 +23,8 @@ use duly_store::clock::SystemClock;
 use duly_store::sqlite::limit::PAYLOAD;
 
 use crate::commands::bench::BATCH;
-use crate::{output, wiring};
+use crate::commands::bench::progress::Progress;
+use crate::wiring;
 
 const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const QUEUES: [&str; 5] = ["default", "mail", "reports", "billing", "slow"];
@@ -42,13 +43,17 @@ const ERRORS: [(&str, &str); 6] = [
 
 /// Fills a file for so many tasks of a measurement: ten times as many have ended, and twice as many
 /// wait. Returns some of them.
-pub(super) async fn fill(folder: &Path, tasks: usize) -> anyhow::Result<Samples> {
+pub(super) async fn fill(
+    folder: &Path,
+    tasks: usize,
+    progress: &Progress,
+) -> anyhow::Result<Samples> {
     let clock = Arc::new(Moved::from(SystemClock::default().now().minus(MONTH)));
-    let store = wiring::open_file(folder, Arc::clone(&clock) as _)?;
+    let store: Arc<dyn Store> = wiring::open_file(folder, Arc::clone(&clock) as _)?;
     keep_all(&*store).await?;
     let mut filler = Filler::open(store, clock).await?;
     let (past, future) = (11 * tasks, tasks);
-    filler.past(past).await?;
+    filler.past(past, progress).await?;
     filler.future(past, future).await?;
     Ok(filler.samples)
 }
@@ -138,7 +143,7 @@ impl Filler {
     }
 
     /// Submits, runs and ends tasks batch by batch while a month goes by.
-    async fn past(&mut self, count: usize) -> anyhow::Result<()> {
+    async fn past(&mut self, count: usize, progress: &Progress) -> anyhow::Result<()> {
         let batches = count / BATCH;
         let step = MONTH / u32::try_from(batches)?;
         let mut leases = Vec::new();
@@ -160,7 +165,7 @@ impl Filler {
             leases = next?;
             self.cancel(cancel).await?;
             if batch % 100 == 99 || batch + 1 == batches {
-                output::say(&format!("queries: {} tasks stored", first + BATCH));
+                progress.detail(&format!("queries: {} of {count} tasks", first + BATCH));
             }
         }
         while !leases.is_empty() {
@@ -185,7 +190,6 @@ impl Filler {
             let submit = Submit { tasks: tasks.collect(), offer: None };
             self.store.submit(submit).await?;
         }
-        output::say(&format!("queries: {} tasks stored", from + count));
         Ok(())
     }
 

@@ -1,0 +1,81 @@
+//! Everything about a run that explains its figures later: the command, the program, the machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use duly_core::ports::clock::Clock as _;
+use duly_store::clock::SystemClock;
+use serde::Serialize;
+
+use super::figures::Figure;
+use super::machine::{self, Machine};
+use crate::args::BenchArgs;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    command: String,
+    date: String,
+    version: &'static str,
+    /// What the caller wants to be remembered.
+    labels: BTreeMap<String, String>,
+    store: String,
+    machine: Machine,
+    load_average: Load,
+    figures: Vec<Figure>,
+}
+
+/// Processes that wanted to run: one or two are our own, more are others'.
+#[derive(Debug, Serialize)]
+struct Load {
+    before: Option<f64>,
+    after: Option<f64>,
+}
+
+impl Report {
+    pub(super) fn begin(args: &BenchArgs) -> anyhow::Result<Self> {
+        let folder = &args.store.folder;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self {
+            command: command(),
+            date: SystemClock::default().now().to_string(),
+            version: env!("CARGO_PKG_VERSION"),
+            labels: args.labels.iter().cloned().collect(),
+            store: format!("SQLite {}", duly_store::sqlite::version()),
+            machine: Machine::read(folder),
+            load_average: Load { before: machine::load_average(), after: None },
+            figures: Vec::new(),
+        })
+    }
+
+    pub(super) fn end(&mut self, figures: Vec<Figure>) {
+        self.load_average.after = machine::load_average();
+        self.figures = figures;
+    }
+
+    pub(super) fn figures(&self) -> &[Figure] {
+        &self.figures
+    }
+
+    /// Writes it to a file.
+    pub(super) fn save(&self, path: &Path) -> anyhow::Result<()> {
+        let cannot = || format!("cannot write {}", path.display());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(cannot)?;
+        }
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        std::fs::write(path, text).with_context(cannot)
+    }
+}
+
+/// The command line, with the name of the program alone.
+fn command() -> String {
+    let mut words: Vec<_> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        "duly".clone_into(program);
+    }
+    words.join(" ")
+}
