@@ -120,6 +120,13 @@ impl Desk {
         Some(leases)
     }
 
+    /// Raises what the claim that waits here may bring. One that somebody has taken stays as it is.
+    pub(crate) fn widen(&self, max: usize) {
+        if let Some(waiting) = &mut self.state.lock().waiting {
+            waiting.claim.max = waiting.claim.max.max(max);
+        }
+    }
+
     /// Gives up a claim, now or when whoever has it wants to put it back. Until then it may still
     /// be served. One that the store was never asked for stays until it was: the dispatcher is on
     /// its way.

@@ -43,6 +43,8 @@ struct State {
     finishes: VecDeque<Pending>,
     /// When to claim next; at once to begin with.
     due: Option<Timestamp>,
+    /// Whether that time has come. Until then the claim stays where new tasks find it.
+    is_due: bool,
     back_off: Duration,
     /// How many outcomes the next exchange takes; fewer while one that the store cannot take is
     /// being looked for.
@@ -70,6 +72,7 @@ impl Dispatcher {
         let mut state = State {
             finishes: VecDeque::new(),
             due: Some(Timestamp::EPOCH),
+            is_due: true,
             back_off: Duration::ZERO,
             batch: STORE_BATCH,
             claims: true,
@@ -100,8 +103,9 @@ impl Dispatcher {
             if let Some(hint) = self.desk.take_hint() {
                 state.due = Some(state.due.map_or(hint, |due| due.min(hint)));
             }
-            let claims_in =
-                if self.desk.is_waiting() { self.time_to(state.due).await } else { None };
+            let due_in = self.time_to(state.due).await;
+            state.is_due = due_in == Duration::ZERO;
+            let claims_in = self.desk.is_waiting().then_some(due_in);
             if !state.finishes.is_empty() || claims_in == Some(Duration::ZERO) {
                 return;
             }
@@ -121,13 +125,16 @@ impl Dispatcher {
         }
     }
 
-    /// How long until a waiting claim should be tried: until something is due, or until the
-    /// safety poll. A store that cannot tell the time is asked at once, and backed off from.
-    async fn time_to(&self, due: Option<Timestamp>) -> Option<Duration> {
-        let Some(due) = due else { return Some(SAFETY_POLL) };
-        match self.store.now().await {
-            Ok(now) => Some(due.since(now).min(SAFETY_POLL)),
-            Err(_) => Some(Duration::ZERO),
+    /// How long until a claim should be tried: until something is due, or until the safety poll. A
+    /// store that cannot tell the time is asked at once, and backed off from.
+    async fn time_to(&self, due: Option<Timestamp>) -> Duration {
+        match due {
+            None => SAFETY_POLL,
+            Some(Timestamp::EPOCH) => Duration::ZERO,
+            Some(due) => match self.store.now().await {
+                Ok(now) => due.since(now).min(SAFETY_POLL),
+                Err(_) => Duration::ZERO,
+            },
         }
     }
 
@@ -142,7 +149,7 @@ impl Dispatcher {
         let count = state.finishes.len().min(state.batch);
         let finishes: Vec<Finish> =
             state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
-        let waiting = if state.claims { self.desk.take() } else { None };
+        let waiting = if state.claims && state.is_due { self.desk.take() } else { None };
         let claim = waiting.as_ref().map(|waiting| waiting.claim);
         if finishes.is_empty() && claim.is_none() {
             // The submitter was quicker and serves the claim, or the outcomes that kept claims

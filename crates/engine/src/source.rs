@@ -32,6 +32,10 @@ impl WorkSource for LocalSource {
         (&mut call.leases).await.map_err(|_| Closed)
     }
 
+    fn widen(&self, max: usize) {
+        self.desk.widen(max);
+    }
+
     async fn taken_back(&self) -> Vec<TakenBack> {
         self.desk.taken_back().await
     }

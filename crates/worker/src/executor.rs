@@ -145,10 +145,17 @@ impl Executor {
         let source = Arc::clone(&self.source);
         let mut outside = Outside::new(&*source);
         loop {
-            self.start_waiting();
             let room = self.room();
-            if claim.is_none() && room > 0 && !self.completer.is_full() {
-                claim = Some(self.claim(room));
+            match &mut claim {
+                // Before anything starts: whoever sees a task start may submit the next.
+                None if room > 0 && !self.completer.is_full() => claim = self.claim(room)?,
+                Some(claim) => self.widen(claim, room),
+                None => {}
+            }
+            self.start_waiting();
+            if claim.is_none() && self.room() < room {
+                // It was answered at once, and there may be more.
+                continue;
             }
             // In this order nothing starves: answers and leases come one batch at a time, and
             // each has to be asked for again.
@@ -229,10 +236,28 @@ impl Executor {
         (self.places + self.pace.prefetch()).saturating_sub(held)
     }
 
-    fn claim(&self, room: usize) -> PendingClaim {
+    /// Makes a claim, unless it is answered at once.
+    fn claim(&mut self, room: usize) -> Result<Option<PendingClaim>, Closed> {
         let max = room.min(STORE_BATCH);
         let source = Arc::clone(&self.source);
-        PendingClaim { max, leases: async move { source.claim(max).await }.boxed() }
+        let mut leases = async move { source.claim(max).await }.boxed();
+        match (&mut leases).now_or_never() {
+            Some(answer) => {
+                self.buffer.extend(answer?);
+                Ok(None)
+            }
+            None => Ok(Some(PendingClaim { max, leases })),
+        }
+    }
+
+    /// Tells the source when there is much more room than when the claim was made, so that a batch
+    /// of new tasks can be handed over whole.
+    fn widen(&self, claim: &mut PendingClaim, room: usize) {
+        let room = room.min(STORE_BATCH);
+        if room >= 2 * claim.max {
+            claim.max = room;
+            self.source.widen(room);
+        }
     }
 
     /// Starts waiting leases in the order they came, as far as there are places.

@@ -48,6 +48,11 @@ pub trait WorkSource: Send + Sync {
     /// Dropping the call is safe: leases it would have returned are given back.
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed>;
 
+    /// The claim that waits, if one does, may bring so many by now. A hint.
+    fn widen(&self, max: usize) {
+        let _ = max;
+    }
+
     /// Waits until leases are taken back from outside, and tells which. A hint: what is missed shows when the outcome is refused.
     async fn taken_back(&self) -> Vec<TakenBack>;
 

@@ -81,6 +81,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
 fn configure_writer(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
+    plan_by_text(connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     // FULL: a commit is on disk before it is answered, also when the power fails.
     connection.pragma_update(None, "synchronous", "full")?;
@@ -93,6 +94,12 @@ fn configure_writer(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Plans by the text alone: a bound that differs from the last one would otherwise have the
+/// statement compiled again, which takes longer than most statements take.
+fn plan_by_text(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 /// A connection for queries, or for checkpoints.
 pub(super) fn side(path: &Path, purpose: Side) -> rusqlite::Result<Connection> {
     let access = match purpose {
@@ -103,9 +110,7 @@ pub(super) fn side(path: &Path, purpose: Side) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     match purpose {
         Side::Read => {
-            // Plans by the text alone: a bound that differs from the last one would otherwise have
-            // the statement compiled again, which takes longer than the query.
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+            plan_by_text(&connection)?;
             connection.pragma_update(None, "query_only", true)?;
             connection.pragma_update(None, "mmap_size", 256 << 20)?;
         }

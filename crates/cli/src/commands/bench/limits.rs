@@ -7,7 +7,7 @@ use super::figures::Figure;
 use super::run::Run;
 use super::{BATCH, ROUNDS};
 
-/// Tasks that are handed off at once: as many as a worker has room for, twice.
+/// Tasks that are handed off at once; a worker has room for twice as many.
 pub(super) const HAND_OFF: usize = BATCH / 2;
 pub(super) const STEPS: usize = ROUNDS;
 

@@ -17,7 +17,7 @@ use duly_store::clock::SystemClock;
 use duly_store::sqlite::SqliteStore;
 use duly_store::sqlite::limit::PAYLOAD;
 use duly_worker::{Config, Context, Executor, Handler, HandlerError, Output, Registry, Report};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -179,12 +179,20 @@ fn check(draft: Draft) -> Spec {
 #[derive(Clone)]
 pub(super) struct Counter {
     tasks: usize,
-    started: Arc<watch::Sender<usize>>,
+    shared: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    started: AtomicUsize,
+    /// How many starts somebody waits for.
+    wanted: AtomicUsize,
+    reached: Notify,
 }
 
 impl Counter {
     pub(super) fn new(tasks: usize) -> Self {
-        Self { tasks, started: Arc::new(watch::Sender::new(0)) }
+        Self { tasks, shared: Arc::default() }
     }
 
     /// All tasks have started.
@@ -192,17 +200,22 @@ impl Counter {
         self.started(self.tasks).await;
     }
 
-    /// So many tasks have started.
+    /// So many tasks have started. For one waiter at a time.
     pub(super) async fn started(&self, tasks: usize) {
-        let mut started = self.started.subscribe();
-        started.wait_for(|started| *started >= tasks).await.expect("we hold the sender");
+        self.shared.wanted.store(tasks, Ordering::SeqCst);
+        while self.shared.started.load(Ordering::SeqCst) < tasks {
+            self.shared.reached.notified().await;
+        }
     }
 }
 
 #[async_trait]
 impl Handler for Counter {
     async fn run(&self, _: Context) -> Result<Output, HandlerError> {
-        self.started.send_modify(|started| *started += 1);
+        let started = self.shared.started.fetch_add(1, Ordering::SeqCst) + 1;
+        if started == self.shared.wanted.load(Ordering::SeqCst) {
+            self.shared.reached.notify_one();
+        }
         Ok(Output::none())
     }
 }

@@ -90,6 +90,11 @@ impl Heads {
         Ok(())
     }
 
+    /// Tasks were taken from here, and the range starts at this time now.
+    pub(in crate::sqlite) fn begins_at(&mut self, range: Range, run_at: i64) {
+        self.set(range, Some(run_at));
+    }
+
     /// Ranges with something due and the time of their first task, earliest first.
     pub(in crate::sqlite) fn due(&self, now: i64) -> impl Iterator<Item = (i64, Range)> {
         self.by_time.iter().copied().take_while(move |(at, _)| *at <= now)

@@ -54,6 +54,7 @@ struct Stream {
     range: Range,
     priority: Priority,
     rows: VecDeque<Pick>,
+    taken: usize,
     last: Option<Pick>,
     piece: usize,
     ended: bool,
@@ -67,7 +68,8 @@ impl Stream {
     /// Nothing for a rank that no priority has.
     fn new(range: Range, piece: usize) -> Option<Self> {
         let priority = range.priority()?;
-        Some(Self { range, priority, rows: VecDeque::new(), last: None, piece, ended: false })
+        let rows = VecDeque::new();
+        Some(Self { range, priority, rows, taken: 0, last: None, piece, ended: false })
     }
 
     /// The place of the next row, if there is one.
@@ -81,6 +83,7 @@ impl Stream {
 
     fn take(&mut self) {
         self.last = self.rows.pop_front();
+        self.taken += 1;
     }
 
     fn read(&mut self, scope: &Scope<'_>) -> Result<()> {
@@ -151,9 +154,8 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
         }
         heap.extend(stream.place(scope, number)?);
     }
-    let ranges = streams.into_iter().filter(|stream| !stream.range.is_suspect());
-    for last in ranges.filter_map(|stream| stream.last) {
-        take_out(scope, last)?;
+    for stream in streams.iter().filter(|stream| !stream.range.is_suspect()) {
+        take_out(scope, stream)?;
     }
     Ok(leases)
 }
@@ -217,31 +219,49 @@ fn spoil(scope: &Scope<'_>, pick: Pick, fault: &Fault) -> Result<()> {
     bury(scope, pick.task, &failure)
 }
 
-/// Removes a range's rows up to and including `last`: picks of one range are always its first
-/// rows, so one statement serves them all.
-fn take_out(scope: &mut Scope<'_>, last: Pick) -> Result<()> {
-    let Range { lane, rank } = last.range;
-    scope
-        .connection
-        .prepare_cached(
-            "/* claim.take_out */ DELETE FROM due WHERE lane = ?1 AND rank = ?2 AND run_at <= ?3
-               AND (run_at, task) <= (?3, ?4)",
-        )?
-        .execute(params![lane, rank, last.run_at, last.task.as_bytes()])?;
-    scope.index.heads.refresh(scope.connection, last.range)
+/// Removes what was picked of a range. Picks of one range are always its first rows, so one
+/// statement serves them all; a single row has one of its own, which needs no temporary table.
+fn take_out(scope: &mut Scope<'_>, stream: &Stream) -> Result<()> {
+    match stream.last {
+        None => return Ok(()),
+        Some(last) if stream.taken == 1 => delete_one(scope, last)?,
+        Some(last) => delete_to(scope, last)?,
+    }
+    match stream.rows.front() {
+        Some(next) => scope.index.heads.begins_at(stream.range, next.run_at),
+        None => scope.index.heads.refresh(scope.connection, stream.range)?,
+    }
+    Ok(())
 }
 
 /// Removes one suspect: others before it may have been passed by.
 fn take_out_one(scope: &mut Scope<'_>, pick: Pick) -> Result<()> {
+    delete_one(scope, pick)?;
+    scope.index.heads.refresh(scope.connection, pick.range)
+}
+
+fn delete_to(scope: &Scope<'_>, last: Pick) -> Result<()> {
+    let Range { lane, rank } = last.range;
+    scope
+        .connection
+        .prepare_cached(
+            "/* claim.delete_to */ DELETE FROM due WHERE lane = ?1 AND rank = ?2 AND run_at <= ?3
+               AND (run_at, task) <= (?3, ?4)",
+        )?
+        .execute(params![lane, rank, last.run_at, last.task.as_bytes()])?;
+    Ok(())
+}
+
+fn delete_one(scope: &Scope<'_>, pick: Pick) -> Result<()> {
     let Range { lane, rank } = pick.range;
     scope
         .connection
         .prepare_cached(
-            "/* claim.take_out_one */ DELETE FROM due
+            "/* claim.delete_one */ DELETE FROM due
              WHERE lane = ? AND rank = ? AND run_at = ? AND task = ?",
         )?
         .execute(params![lane, rank, pick.run_at, pick.task.as_bytes()])?;
-    scope.index.heads.refresh(scope.connection, pick.range)
+    Ok(())
 }
 
 /// PENDING → RUNNING under the next epoch.
