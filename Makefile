@@ -6,7 +6,7 @@ CARGO ?= cargo
 TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build check test bench bench-peers chaos \
+.PHONY: help dev build check test bench bench-peers bench-page bench-page-tool chaos \
         check-fmt check-clippy check-docs check-licences need-cargo
 
 help: ## List the commands
@@ -23,12 +23,28 @@ check: check-fmt check-clippy check-docs check-licences ## Format, lints, docume
 test: need-cargo ## Everything that CI runs, with a table of stores and a table of times
 	@scripts/test
 
-bench: build ## Measure this machine, then questions to a large file; ARGS='--help' asks for one run
-	@target/release/duly bench --data target $(ARGS); code=$$?; \
-	    $(if $(ARGS),,target/release/duly bench --data target --only queries || code=$$?;) exit $$code
+RESULTS := bench/results
+COMMIT = $$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)$$(git diff --quiet HEAD -- crates Cargo.lock 2>/dev/null || echo -changed)
+BENCH = target/release/duly bench --store sqlite:target --label commit=$(COMMIT)
 
-bench-peers: build ## Measure other schedulers and ours in one run (ARGS='--only duly,bullmq')
-	@bench/peers/run $(ARGS)
+bench: build bench-page-tool ## Measure this machine and write docs/benchmarks.md (ARGS='--only rest' for a look)
+ifdef ARGS
+	@target/release/duly bench --store sqlite:target $(ARGS)
+else
+	@code=0; \
+	    $(BENCH) --backlog 100000,1000000,10000000 --save $(RESULTS)/sqlite.json || code=$$?; \
+	    $(BENCH) --only queries --save $(RESULTS)/queries.json || code=$$?; \
+	    $(MAKE) -s bench-page && exit $$code
+endif
+
+bench-peers: build bench-page-tool ## Measure other schedulers and ours in one run (ARGS='--only duly,bullmq')
+	@bench/peers/run $(ARGS) && $(MAKE) -s bench-page
+
+bench-page: bench-page-tool
+	@target/release/bench_report $(RESULTS) docs && echo "written: docs/benchmarks.md" >&2
+
+bench-page-tool: need-cargo
+	@$(CARGO) build --locked --release -p duly-testkit --bin bench_report
 
 MINUTES ?= 5
 CHAOS := target/chaos

@@ -4,27 +4,73 @@
 use std::path::Path;
 
 use duly_testkit::command;
+use serde_json::Value;
+
+/// The report of a run, from its output.
+async fn run(folder: &Path, words: &[&str]) -> anyhow::Result<Value> {
+    let store = format!("sqlite:{}", folder.display());
+    let line = [&["bench", "--store", &store, "--tasks", "1000", "-o", "json"], words].concat();
+    let ended = command::run(Path::new(env!("CARGO_BIN_EXE_duly")), &line).await?;
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    ended.json()
+}
+
+fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let mut figures = report["figures"].as_array().into_iter().flatten();
+    figures.find(|figure| figure["name"] == name).unwrap_or(&Value::Null)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_to_a_file_are_measured() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let store = format!("sqlite:{}", folder.path().display());
-    let line = ["bench", "--only", "queries", "--tasks", "1000", "--store", &store, "-o", "json"];
-    let ended = command::run(Path::new(env!("CARGO_BIN_EXE_duly")), &line).await?;
-    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
-    let figures = ended.json()?;
-    let named = |name: &str| {
-        let mut figures = figures["figures"].as_array().into_iter().flatten();
-        figures.find(|figure| figure["name"] == name).cloned().unwrap_or_default()
-    };
+    let report = run(folder.path(), &["--only", "queries"]).await?;
     for kind in ["one task", "list status:RUNNING", "list, no match", "dead letters", "dead groups"]
     {
         let [p50, p95, max] =
-            ["p50", "p95", "max"].map(|it| named(&format!("queries: {kind} {it}")));
-        assert_eq!(p95["must"]["atMost"], 50.0, "{kind}: {figures}");
-        let millis = [&p50, &p95, &max].map(|figure| figure["value"].as_f64().unwrap_or(-1.0));
+            ["p50", "p95", "max"].map(|it| figure(&report, &format!("queries: {kind} {it}")));
+        assert_eq!(p95["must"]["atMost"], 50.0, "{kind}: {report}");
+        let millis = [p50, p95, max].map(|figure| figure["value"].as_f64().unwrap_or(-1.0));
         assert!(0.0 < millis[0] && millis.is_sorted(), "{kind}: {millis:?}");
     }
     assert_eq!(std::fs::read_dir(folder.path())?.count(), 0, "nothing is left behind");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_figure_stands_beside_its_limit_and_is_kept() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let saved = folder.path().join("results/run.json");
+    let words = [
+        "--only=growth,engine,rest,remote",
+        "--backlog=1000,2000",
+        "--label=commit=4f2a91c",
+        &format!("--save={}", saved.display()),
+    ];
+    let report = run(folder.path(), &words).await?;
+    let kept: Value = serde_json::from_slice(&std::fs::read(&saved)?)?;
+    assert_eq!(kept, report, "the file has what was printed");
+    assert_eq!(report["labels"]["commit"], "4f2a91c");
+    assert!(report["machine"]["cpus"].as_u64() > Some(0), "{report}");
+    for name in [
+        "engine: batch submit",
+        "engine: drain",
+        "engine: whole cycle",
+        "engine: hand-off cycle",
+        "engine: whole cycle, log",
+        "REST: batch submit",
+        "worker elsewhere: drain over HTTP",
+        "growth: whole cycle, 2000 wait",
+        "growth: memory, 2000 wait",
+        "growth: whole cycle, 10000 lanes",
+    ] {
+        let [value, limit, ratio] =
+            ["value", "limit", "ratio"].map(|part| figure(&report, name)[part].as_f64());
+        let expected = value.zip(limit).map(|(value, limit)| value / limit);
+        assert!(ratio.is_some() && ratio == expected, "{name}: {report}");
+    }
+    // Exact on every machine: what is handed off is written once less.
+    let bytes = |name: &str| figure(&report, name)["value"].as_f64().unwrap_or_default();
+    let (waiting, handed) = (bytes("limit, due table: log"), bytes("limit, hand-off: log"));
+    assert!(0.0 < handed && handed < waiting, "{handed} and {waiting}");
     Ok(())
 }

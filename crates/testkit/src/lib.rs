@@ -4,6 +4,7 @@
 //! Nothing here looks inside the server: whatever is known of it was read over its interfaces,
 //! from the system, or by the target that its tasks call.
 
+pub mod bench_page;
 pub mod chaos;
 pub mod checker;
 pub mod command;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod journal;
 pub mod judge;
 pub mod load;
+pub mod page;
 pub mod process;
 pub mod proxy;
 pub mod raw;

@@ -4,11 +4,9 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use duly_testkit::page::{filled, grouped};
 use plotters::prelude::*;
 use serde_json::Value;
-
-const BEGIN: &str = "<!-- run: begin -->";
-const END: &str = "<!-- run: end -->";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,7 +17,7 @@ fn main() -> anyhow::Result<()> {
     let verdict: Value = serde_json::from_slice(&verdict)?;
     draw(&verdict, Path::new(plot))?;
     let text = std::fs::read_to_string(page).with_context(|| format!("cannot read {page}"))?;
-    std::fs::write(page, with_table(&text, &table(&verdict))?)?;
+    std::fs::write(page, filled(&text, "run", &table(&verdict))?)?;
     Ok(())
 }
 
@@ -29,19 +27,6 @@ fn figure(verdict: &Value, name: &str) -> String {
         Some(number) if value.is_f64() => format!("{number:.1}"),
         _ => value.as_u64().map(grouped).unwrap_or_default(),
     }
-}
-
-/// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn table(verdict: &Value) -> String {
@@ -82,12 +67,6 @@ fn table(verdict: &Value) -> String {
 fn violations(verdict: &Value) -> u64 {
     let counts = verdict["violations"].as_object();
     counts.map_or(0, |counts| counts.values().filter_map(Value::as_u64).sum())
-}
-
-fn with_table(page: &str, table: &str) -> anyhow::Result<String> {
-    let (before, rest) = page.split_once(BEGIN).context("the page has no place for the run")?;
-    let (_, after) = rest.split_once(END).context("the page's place for the run has no end")?;
-    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
 }
 
 fn series(verdict: &Value) -> Vec<u64> {
