@@ -8,7 +8,7 @@ use super::run::Run;
 use super::world::World;
 
 /// Rounds of each size; more than elsewhere, since the ratios are asked to be near 1.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 6;
 /// Queues of the measurement with many lanes.
 const QUEUES: usize = 10_000;
 /// When the waiting tasks are due: not while this runs.
@@ -37,6 +37,7 @@ pub(super) async fn measure(run: &mut Run, backlogs: &[usize]) -> anyhow::Result
             waiting += piece;
             run.progress.detail(&format!("growth: {waiting} of {backlog} stored"));
         }
+        world.settle().await?;
         let time = best(run, &world, 1).await?;
         let figure = Figure::rate(&format!("growth: whole cycle, {backlog} wait"), run.tasks, time);
         let figure = figure.beside(run.tasks, empty);

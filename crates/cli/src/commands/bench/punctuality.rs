@@ -15,9 +15,6 @@ use super::figures::{Figure, Target, percentiles};
 use super::run::Run;
 use super::world::{World, no_op};
 
-/// When an engine that has started is idle for good.
-const SETTLED: Duration = Duration::from_secs(4);
-
 pub(super) const STEPS: usize = 2;
 
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
@@ -43,7 +40,7 @@ async fn idle(run: &mut Run) -> anyhow::Result<()> {
     let (starts, mut started) = mpsc::unbounded_channel();
     let worker = world.work(Starts(starts)).await?;
     // What a server does when it has started and nothing comes, it has done.
-    tokio::time::sleep(SETTLED).await;
+    world.settle().await?;
     let tenant = TenantName::default_tenant();
     let mut millis = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
@@ -86,6 +83,7 @@ async fn delayed(run: &mut Run) -> anyhow::Result<()> {
     ));
     let world = World::open(&run.folder("delayed"))?;
     world.submit(BACKLOG, 86_400.0).await?;
+    world.settle().await?;
     let (late, mut lateness) = mpsc::unbounded_channel();
     let clock = SystemClock::default();
     let worker = world.work(Lateness { clock, late }).await?;

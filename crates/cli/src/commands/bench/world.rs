@@ -24,6 +24,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::wiring;
 
+/// When an engine that has nothing to do is idle for good.
+const SETTLED: Duration = Duration::from_secs(4);
+
 pub(super) struct World {
     pub(super) engine: Engine,
     store: Arc<SqliteStore>,
@@ -40,6 +43,16 @@ impl World {
     /// Bytes that the store has written to its log.
     pub(super) fn log_bytes(&self) -> u64 {
         self.store.log_bytes()
+    }
+
+    /// Waits until the store is idle and what it wrote is on the disk: a file that was filled in a
+    /// hurry keeps the disk busy for a while.
+    pub(super) async fn settle(&self) -> anyhow::Result<()> {
+        tokio::time::sleep(SETTLED).await;
+        for entry in std::fs::read_dir(&self.folder)? {
+            std::fs::File::open(entry?.path())?.sync_all()?;
+        }
+        Ok(())
     }
 
     /// Ends the engine and removes the file.
