@@ -1,0 +1,102 @@
+-- The store's clock, in milliseconds since 1970. Tests set their own on their connections.
+CREATE FUNCTION duly.now() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT coalesce(nullif(current_setting('duly.now_ms', true), '')::bigint,
+                    floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+$$;
+
+-- (tenant, queue, type), numbered, so that rows and due keys stay small. Names sort by their bytes.
+CREATE TABLE duly.lane (
+    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    queue  text COLLATE "C" NOT NULL,
+    type   text COLLATE "C" NOT NULL,
+    UNIQUE (tenant, queue, type)
+);
+
+-- One row per task, in a partition per day of its first due time, which its id carries. No index
+-- mentions a column that changes, and every page keeps room, so that updates stay on it. What
+-- changes stands first and the payload last: the log then holds only the difference.
+CREATE TABLE duly.task (
+    id          uuid     NOT NULL,
+    run_at      bigint   NOT NULL,
+    created_at  bigint   NOT NULL,
+    granted_at  bigint,
+    finished_at bigint,
+    -- When the lease is overdue, if that was moved.
+    extended_to bigint,
+    -- Who holds or held the last lease, and with which of its claims it came.
+    session     uuid,
+    sequence    bigint,
+    epoch       integer  NOT NULL,
+    lane        integer  NOT NULL,
+    run         integer  NOT NULL,
+    charged     integer  NOT NULL,
+    retries     integer  NOT NULL,
+    losses      integer  NOT NULL,
+    timeout_ms  integer,
+    status      smallint NOT NULL,
+    -- 9 - priority; that of a suspect is 10 higher.
+    rank        smallint NOT NULL,
+    back_off    text,
+    error       text,
+    labels      text,
+    result      text,
+    payload     text     NOT NULL,
+    PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
+
+CREATE INDEX task_lane ON duly.task (lane, id);
+
+-- Not every server is built with lz4; its own compression does as well, only slower.
+DO $$
+BEGIN
+    ALTER TABLE duly.task ALTER COLUMN payload SET COMPRESSION lz4;
+    ALTER TABLE duly.task ALTER COLUMN result SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    RAISE NOTICE 'this server has no lz4';
+END
+$$;
+
+-- The lowest id that a task first due at this time could have.
+CREATE FUNCTION duly.first_id(at bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT (lpad(to_hex(at), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+-- Makes the partition of a day, counted from 1970. It is attached, which leaves those who read and
+-- write the others alone; to be made as a partition it would have to wait for them.
+CREATE FUNCTION duly.make_day(day integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    name   constant text   := 'task_' || to_char(date '1970-01-01' + day, 'YYYYMMDD');
+    day_ms constant bigint := 24 * 60 * 60 * 1000;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('duly.make_day', 0));
+    IF to_regclass('duly.' || name) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    EXECUTE format('CREATE TABLE duly.%I (LIKE duly.task INCLUDING STORAGE INCLUDING COMPRESSION)
+                    WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05)', name);
+    EXECUTE format('ALTER TABLE duly.task ATTACH PARTITION duly.%I FOR VALUES FROM (%L) TO (%L)',
+                   name, duly.first_id(day * day_ms), duly.first_id((day + 1) * day_ms));
+END
+$$;
+
+-- A row exists exactly while its task is PENDING. Rows come and go all the time, so they are
+-- vacuumed by number and not by share.
+CREATE TABLE duly.due (
+    run_at bigint   NOT NULL,
+    task   uuid     NOT NULL,
+    lane   integer  NOT NULL,
+    rank   smallint NOT NULL,
+    PRIMARY KEY (lane, rank, run_at, task)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+        autovacuum_vacuum_cost_delay = 0);
+
+-- `key` hashes tenant and key, `body` what was asked for.
+CREATE TABLE duly.idempotency (
+    key        bytea  NOT NULL PRIMARY KEY,
+    task       uuid   NOT NULL,
+    body       bytea  NOT NULL,
+    created_at bigint NOT NULL
+);
+
+CREATE INDEX idempotency_age ON duly.idempotency (created_at);

@@ -1,0 +1,88 @@
+-- Processes that have the store open.
+CREATE TABLE duly.node (
+    id         uuid   NOT NULL DEFAULT gen_random_uuid() PRIMARY KEY,
+    started_at bigint NOT NULL,
+    -- When it last asked whether the store takes writes.
+    checked_at bigint NOT NULL
+);
+
+-- Who does what only one node may do at a time.
+CREATE TABLE duly.leader (
+    role    text   NOT NULL PRIMARY KEY,
+    node    uuid   NOT NULL,
+    term    bigint NOT NULL,
+    beat    bigint NOT NULL
+);
+
+-- Worker processes. A row is written with every claim and every beat, so its page keeps room.
+CREATE TABLE duly.session (
+    id        uuid    NOT NULL PRIMARY KEY,
+    -- In which node's process it runs; none for a process elsewhere.
+    node      uuid,
+    name      text    NOT NULL,
+    tenant    text,
+    types     text[]  NOT NULL,
+    queues    text[]  NOT NULL,
+    opened_at bigint  NOT NULL,
+    ended_at  bigint,
+    -- Counts signs of life.
+    beat      bigint  NOT NULL DEFAULT 0,
+    -- The newest claim.
+    newest    bigint  NOT NULL DEFAULT 0,
+    -- The suspect for which it takes nothing more until it holds nothing.
+    waits_for uuid,
+    -- Whether what it holds is a suspect.
+    alone     boolean NOT NULL DEFAULT false,
+    -- What it holds and has not started, as it last said.
+    unstarted uuid[]  NOT NULL DEFAULT '{}'
+) WITH (fillfactor = 20);
+
+-- Open ones, and those that wait for a suspect.
+CREATE INDEX session_open ON duly.session (id) WHERE ended_at IS NULL;
+CREATE INDEX session_waits ON duly.session (waits_for) WHERE waits_for IS NOT NULL;
+
+-- One row per batch of leases, kept while one of them lives and until its session claims again:
+-- from here leases are found by who holds them and when they are overdue.
+CREATE TABLE duly.grant_log (
+    session    uuid      NOT NULL,
+    sequence   bigint    NOT NULL,
+    granted_at bigint    NOT NULL,
+    -- When it was last handed to its session.
+    served_at  bigint    NOT NULL,
+    -- No lease in it is overdue before this.
+    deadline   bigint    NOT NULL,
+    -- How many of its leases live.
+    live       integer   NOT NULL,
+    -- Whether the session has said that it has it.
+    received   boolean   NOT NULL,
+    tasks      uuid[]    NOT NULL,
+    epochs     integer[] NOT NULL,
+    PRIMARY KEY (session, sequence)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX grant_log_deadline ON duly.grant_log (deadline);
+
+-- Tries that failed or were lost with their worker.
+CREATE TABLE duly.attempt (
+    task       uuid    NOT NULL,
+    epoch      integer NOT NULL,
+    run        integer NOT NULL,
+    attempt    integer NOT NULL,
+    started_at bigint  NOT NULL,
+    ended_at   bigint  NOT NULL,
+    session    uuid,
+    error      text    NOT NULL,
+    PRIMARY KEY (task, epoch)
+);
+
+-- A row exists exactly while its task is FAILED.
+CREATE TABLE duly.dlq (
+    task        uuid    NOT NULL PRIMARY KEY,
+    failed_at   bigint  NOT NULL,
+    lane        integer NOT NULL,
+    error_group bigint  NOT NULL
+);
+
+CREATE INDEX dlq_place ON duly.dlq (failed_at, task);
+CREATE INDEX dlq_lane ON duly.dlq (lane, failed_at, task);

@@ -1,0 +1,22 @@
+-- Rights for those who run the engine and for those who answer queries, to be granted to the users
+-- of an installation that keeps them apart. Whoever may not make roles goes without.
+DO $$
+DECLARE
+    role text;
+BEGIN
+    IF NOT (SELECT rolcreaterole OR rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        RAISE NOTICE 'the roles duly_engine and duly_query are not made: % may not', current_user;
+        RETURN;
+    END IF;
+    FOREACH role IN ARRAY ARRAY['duly_engine', 'duly_query'] LOOP
+        BEGIN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL; -- roles are the server's: another database may have made them
+        END;
+        EXECUTE format('GRANT USAGE ON SCHEMA duly TO %I', role);
+    END LOOP;
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA duly TO duly_engine;
+    GRANT SELECT ON ALL TABLES IN SCHEMA duly TO duly_query;
+END
+$$;

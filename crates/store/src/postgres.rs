@@ -1,0 +1,96 @@
+//! PostgreSQL as the truth: many nodes share one database.
+
+mod error;
+mod lanes;
+mod migrate;
+mod open;
+mod pool;
+mod pulse;
+mod range;
+mod row;
+#[cfg(feature = "conformance")]
+pub mod scratch;
+mod tasks;
+mod tls;
+mod verb;
+mod wakes;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use duly_core::ports::clock::Clock;
+use duly_core::ports::store::Rules;
+use uuid::Uuid;
+
+use self::error::Fault;
+use self::lanes::Lanes;
+pub use self::open::OpenError;
+use self::pool::Pool;
+use self::wakes::Wakes;
+use crate::hints::Hints;
+
+/// A node's view of the shared store.
+pub struct PostgresStore {
+    pool: Pool,
+    /// Names this node among those that have the store open; new with every opening.
+    node: Uuid,
+    rules: Rules,
+    lanes: Lanes,
+    hints: Arc<Hints>,
+    /// Whether the last call failed for a reason outside the data.
+    troubled: AtomicBool,
+}
+
+impl PostgresStore {
+    /// Opens the database at an address such as `postgres://user:password@host:5432/database`, and
+    /// brings its schema up to date.
+    pub async fn open(url: &str, rules: Rules) -> Result<Self, OpenError> {
+        Self::connect(url, rules, None).await
+    }
+
+    /// The same on a clock of the caller's, for tests.
+    pub async fn open_at(
+        url: &str,
+        rules: Rules,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        Self::connect(url, rules, Some(clock)).await
+    }
+
+    async fn connect(
+        url: &str,
+        rules: Rules,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> Result<Self, OpenError> {
+        let asked = tls::parse(url).map_err(|error| OpenError::Address(error::chain(&error)))?;
+        let config = pool::configure(asked);
+        let connector = tls::connector();
+        let connector = connector.map_err(|error| OpenError::Unsuitable(error.to_string()))?;
+        open::prepare(&config, &connector).await?;
+        let broken = |fault: Fault| OpenError::Database {
+            place: open::place(&config),
+            reason: fault.to_string(),
+        };
+        let pool = Pool::new(&config, connector, clock).map_err(broken)?;
+        let store = Self {
+            node: join(&pool).await.map_err(broken)?,
+            pool,
+            rules,
+            lanes: Lanes::default(),
+            hints: Arc::new(Hints::default()),
+            troubled: AtomicBool::new(false),
+        };
+        Ok(store)
+    }
+
+    /// Tells whoever waits that a committed transaction has made something claimable.
+    fn wake(&self, _wakes: Wakes) {}
+}
+
+/// Makes this process known as a node.
+async fn join(pool: &Pool) -> error::Result<Uuid> {
+    let client = pool.get().await?;
+    let insert = "/* node.join */ INSERT INTO duly.node (started_at, checked_at)
+        VALUES (duly.now(), duly.now()) RETURNING id";
+    Ok(client.query_one(insert, &[]).await?.try_get(0)?)
+}

@@ -1,0 +1,115 @@
+//! From PostgreSQL's error codes to what the caller can do.
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use duly_core::ports::store::Error;
+use tokio_postgres::error::SqlState;
+
+/// Why a statement or a row could not be used, inside this backend.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{}", chain(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    #[error("{table}.{column} of {id} is damaged")]
+    Corrupt { table: &'static str, column: &'static str, id: String },
+    #[error("no connection to the database: {0}")]
+    NoConnection(String),
+}
+
+pub(super) type Result<T> = std::result::Result<T, Fault>;
+
+impl Fault {
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Postgres(error) => error.code(),
+            Self::Corrupt { .. } | Self::NoConnection(_) => None,
+        }
+    }
+
+    /// Whether somebody else was in the way: the same transaction succeeds on its own.
+    pub(super) fn is_collision(&self) -> bool {
+        let code = self.code();
+        code.is_some_and(|code| {
+            *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
+        })
+    }
+
+    /// Whether a task's day has no partition yet.
+    pub(super) fn is_missing_day(&self) -> bool {
+        // A table of ours has no other check.
+        self.code() == Some(&SqlState::CHECK_VIOLATION)
+    }
+
+    /// Whether the cause lies outside the data: the same call may succeed later.
+    pub(super) fn is_environment(&self) -> bool {
+        match self {
+            Self::NoConnection(_) => true,
+            Self::Postgres(error) => reason(error).is_some(),
+            Self::Corrupt { .. } => false,
+        }
+    }
+
+    /// Whether one of the values is to blame.
+    pub(super) fn is_bad_value(&self) -> bool {
+        self.code().is_some_and(|code| code.code().starts_with("22"))
+    }
+}
+
+impl From<PoolError> for Fault {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Postgres(error),
+            PoolError::Timeout(TimeoutType::Wait) => {
+                Self::NoConnection("all of them are busy".to_owned())
+            }
+            other => Self::NoConnection(other.to_string()),
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        let reason = match &fault {
+            Fault::NoConnection(_) => Some("the database does not answer"),
+            Fault::Postgres(error) => reason(error),
+            Fault::Corrupt { .. } => None,
+        };
+        match (reason, fault) {
+            (Some(reason), fault) => Self::Unavailable { reason: format!("{reason} ({fault})") },
+            (None, Fault::Corrupt { table, column, id }) => Self::Corrupt { table, column, id },
+            (None, fault) => Self::Backend { name: "postgres", source: Box::new(fault) },
+        }
+    }
+}
+
+fn reason(error: &tokio_postgres::Error) -> Option<&'static str> {
+    let Some(code) = error.code() else {
+        // Not said by the server: the connection is broken, or was never made.
+        return (error.is_closed() || is_io(error)).then_some("the database does not answer");
+    };
+    let reason = match code.code() {
+        "25006" => "the database takes no writes; is it a replica?",
+        "40001" | "40P01" | "55P03" => "others are in the way; it goes on by itself",
+        "53100" => "the database's disk is full; free some space and it goes on by itself",
+        "53300" => "the database has no connection left; raise its max_connections",
+        "57014" => "the database took too long",
+        code if code.starts_with("08") => "the connection to the database broke",
+        code if code.starts_with("53") => "the database is out of memory or other resources",
+        code if code.starts_with("57P") => "the database is shutting down or starting",
+        code if code.starts_with("58") => "the database's disk answers with errors; see its log",
+        _ => return None,
+    };
+    Some(reason)
+}
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    let source = std::error::Error::source(error);
+    source.is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// The error with what is behind it: the driver's own text is only "db error".
+pub(super) fn chain(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,86 @@
+//! The schema: numbered scripts, forward only, each in one transaction together with its number,
+//! so that a kill in the middle leaves the last whole version. Of many nodes that start at once, one
+//! applies them and the others wait.
+
+use tokio_postgres::Client;
+
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/postgres/0001_tasks.sql"),
+    include_str!("../../migrations/postgres/0002_leases.sql"),
+    include_str!("../../migrations/postgres/0003_queues_settings_reports.sql"),
+    include_str!("../../migrations/postgres/0004_roles.sql"),
+];
+
+/// Why the schema could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error(
+        "the database has schema version {found}, made by a newer duly; this one knows {known}"
+    )]
+    Newer { found: i32, known: usize },
+    #[error(transparent)]
+    Postgres(#[from] tokio_postgres::Error),
+}
+
+/// Held by whoever applies scripts; any number that nobody else uses.
+const LOCK: i64 = 0x6475_6c79_0000_0001;
+
+/// Applies what is missing; returns how many scripts that were.
+pub(super) async fn up(client: &mut Client) -> Result<usize, Error> {
+    if missing(client).await?.is_empty() {
+        return Ok(0);
+    }
+    // Waiting for another node's scripts may take longer than a statement usually may.
+    client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0").await?;
+    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+    let applied = apply(client).await;
+    client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]).await?;
+    applied
+}
+
+async fn apply(client: &mut Client) -> Result<usize, Error> {
+    client
+        .batch_execute(
+            "CREATE SCHEMA IF NOT EXISTS duly;
+             CREATE TABLE IF NOT EXISTS duly.migration (
+                 version    integer     NOT NULL PRIMARY KEY,
+                 applied_at timestamptz NOT NULL DEFAULT now()
+             )",
+        )
+        .await?;
+    let missing = missing(client).await?;
+    for (number, script) in missing.clone().zip(&MIGRATIONS[missing.clone()]) {
+        let transaction = client.transaction().await?;
+        transaction.batch_execute(script).await?;
+        let version = i32::try_from(number + 1).expect("there are not so many scripts");
+        let note = "INSERT INTO duly.migration (version) VALUES ($1)";
+        transaction.execute(note, &[&version]).await?;
+        transaction.commit().await?;
+    }
+    Ok(missing.len())
+}
+
+/// Which scripts were not applied yet.
+async fn missing(client: &Client) -> Result<std::ops::Range<usize>, Error> {
+    let known = MIGRATIONS.len();
+    let table = "SELECT to_regclass('duly.migration') IS NOT NULL";
+    if !client.query_one(table, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(0..known);
+    }
+    let newest = "SELECT coalesce(max(version), 0) FROM duly.migration";
+    let found: i32 = client.query_one(newest, &[]).await?.try_get(0)?;
+    match usize::try_from(found) {
+        Ok(applied) if applied <= known => Ok(applied..known),
+        _ => Err(Error::Newer { found, known }),
+    }
+}
+
+/// Names the schema as these scripts make it.
+#[cfg(feature = "conformance")]
+pub(super) fn fingerprint() -> String {
+    use sha2::{Digest as _, Sha256};
+    let mut hasher = Sha256::new();
+    MIGRATIONS.iter().for_each(|script| hasher.update(script));
+    let digest: [u8; 32] = hasher.finalize().into();
+    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}

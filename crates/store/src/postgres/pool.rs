@@ -1,0 +1,94 @@
+//! Connections to the server: a few, each with the settings that the statements count on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Client, Manager, ManagerConfig, RecyclingMethod, Runtime};
+use duly_core::ports::clock::Clock;
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::error::{Fault, Result};
+
+/// More would only fight for the server's cores; batches, not connections, make it fast.
+const CONNECTIONS: usize = 6;
+/// How long a call waits for a connection.
+const WAIT: Duration = Duration::from_secs(10);
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// What every connection goes by.
+///
+/// A commit is on disk before it is answered. A statement that waits or runs for too long fails, so
+/// that no lock is held for ever. Tables that were empty when a plan was made are soon full, so
+/// plans go by the index and by the values at hand: a plan for any value would visit every day.
+const SETTINGS: &[(&str, &str)] = &[
+    ("synchronous_commit", "on"),
+    ("statement_timeout", "30s"),
+    ("lock_timeout", "5s"),
+    ("idle_in_transaction_session_timeout", "30s"),
+    ("random_page_cost", "1.1"),
+    ("enable_seqscan", "off"),
+    ("jit", "off"),
+    ("plan_cache_mode", "force_custom_plan"),
+    ("client_min_messages", "warning"),
+];
+
+/// The connections of one node.
+pub(super) struct Pool {
+    inner: deadpool_postgres::Pool,
+    /// What tests go by instead of the server's clock.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Pool {
+    pub(super) fn new(
+        config: &Config,
+        tls: MakeRustlsConnect,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> Result<Self> {
+        // What was left open by a caller that went away is rolled back before the next statement.
+        let recycling_method = RecyclingMethod::Fast;
+        let manager = Manager::from_config(config.clone(), tls, ManagerConfig { recycling_method });
+        let inner = deadpool_postgres::Pool::builder(manager)
+            .max_size(CONNECTIONS)
+            .wait_timeout(Some(WAIT))
+            .create_timeout(Some(CONNECT))
+            .recycle_timeout(Some(CONNECT))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| Fault::NoConnection(error.to_string()))?;
+        Ok(Self { inner, clock })
+    }
+
+    /// A connection, until it is dropped.
+    pub(super) async fn get(&self) -> Result<Client> {
+        let client = self.inner.get().await?;
+        if let Some(clock) = &self.clock {
+            let now = clock.now().millis();
+            client.batch_execute(&format!("SET duly.now_ms = {now}")).await?;
+        }
+        Ok(client)
+    }
+
+    /// What tests go by instead of the server's clock.
+    pub(super) fn clock(&self) -> Option<&Arc<dyn Clock>> {
+        self.clock.as_ref()
+    }
+}
+
+/// The same address with the settings of every connection.
+pub(super) fn configure(mut config: Config) -> Config {
+    let own = SETTINGS.iter().map(|(name, value)| format!("-c {name}={value}"));
+    let asked = config.get_options().map(str::to_owned);
+    // What the address says comes last and counts.
+    let options: Vec<_> = own.chain(asked).collect();
+    config.options(options.join(" "));
+    if config.get_application_name().is_none() {
+        config.application_name("duly");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT);
+    }
+    config
+}
