@@ -1,15 +1,26 @@
 //! PostgreSQL as the truth: many nodes share one database.
 
+mod attempts;
+mod days;
+mod dead_letters;
 mod error;
+mod filter;
 mod lanes;
+mod list;
 mod migrate;
 mod open;
+mod page;
 mod pool;
 mod pulse;
+mod queues;
 mod range;
+mod reports;
 mod row;
 #[cfg(feature = "conformance")]
 pub mod scratch;
+mod serving;
+mod settings;
+mod snapshot;
 mod tasks;
 mod tls;
 mod verb;

@@ -1,6 +1,13 @@
 //! What runs in a transaction: one file per verb. A verb may be run again after a rollback, so it
 //! changes nothing but the database; what this node must know is applied after the commit.
 
+mod delete;
+mod log;
+pub(super) mod pause;
+mod progress;
+mod put_settings;
+mod report;
+
 use std::future::Future;
 
 use duly_core::time::Timestamp;

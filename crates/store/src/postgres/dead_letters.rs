@@ -1,0 +1,182 @@
+//! The dead-letter queue: by failure, lane by lane where a filter leaves few of them.
+
+mod groups;
+
+use async_trait::async_trait;
+use duly_core::id::TaskId;
+use duly_core::limits::SCAN_ROWS;
+use duly_core::ports::store::{
+    self, Controlled, DeadGroups, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+};
+use duly_core::state::Status;
+use duly_core::time::Timestamp;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::error::Result;
+use super::filter::{Lanes, Parameter, Terms, Verdict, needs_task};
+use super::page::{self, Bounds, Looked, Page, Rows};
+use super::range::LaneId;
+use super::snapshot::Snapshot;
+use super::{PostgresStore, row};
+
+#[async_trait]
+impl DeadLetters for PostgresStore {
+    async fn dead_letters(&self, page: ListDead) -> store::Result<DeadList> {
+        let mut client = self.pool.get().await?;
+        let snapshot = Snapshot::take(&mut client).await?;
+        let Page { tasks, next_before, scanned, partial } = find(&snapshot, &page).await?;
+        let next_before = next_before.map(Place::decode);
+        Ok(DeadList { tasks, next_before, scanned, partial })
+    }
+
+    async fn dead_groups(&self, which: GroupDead) -> store::Result<DeadGroups> {
+        let mut client = self.pool.get().await?;
+        let snapshot = Snapshot::take(&mut client).await?;
+        Ok(groups::groups(&snapshot, &which).await?)
+    }
+
+    async fn purge(&self, order: PurgeTasks) -> store::Result<Vec<Controlled>> {
+        Ok(self.run(&order).await?)
+    }
+}
+
+async fn find(snapshot: &Snapshot<'_>, page: &ListDead) -> Result<Page<Place>> {
+    let ListDead { tenant, filter, before, limit } = page;
+    let terms = Terms::new(tenant, filter);
+    let Some(lanes) = lanes(snapshot, &terms, filter.allows(Status::Failed)).await? else {
+        return Ok(Page::empty());
+    };
+    let end = |until| DeadPlace { failed_at: until, task: TaskId::from_bytes([0; 16]) };
+    let end = filter.until.map(end);
+    let below = [*before, end].into_iter().flatten().min();
+    let below = below.map_or(Place::LAST, Place::encode);
+    let since = filter.since.map_or(i64::MIN, Timestamp::millis);
+    let rows = if needs_task(filter) { TASKS } else { SCAN_ROWS };
+    let bounds = Bounds { tasks: *limit, rows };
+    let failures = Failures { snapshot, terms: &terms, lanes, since, below };
+    page::fill(snapshot, tenant, bounds, Judged(failures)).await
+}
+
+/// Dead letters that are looked at where a term needs the task: it lies elsewhere and costs several
+/// times as much.
+const TASKS: u32 = SCAN_ROWS / 2;
+
+/// The lanes to look in, or all of them; nothing if there can be nothing.
+async fn lanes(
+    snapshot: &Snapshot<'_>,
+    terms: &Terms<'_>,
+    allowed: bool,
+) -> Result<Option<Option<Vec<LaneId>>>> {
+    if !allowed {
+        return Ok(None);
+    }
+    Ok(match terms.lanes(snapshot).await? {
+        Lanes::None => None,
+        Lanes::Few(lanes) => Some(Some(lanes)),
+        Lanes::Many => Some(None),
+    })
+}
+
+/// A place in the order of failures, as the server keeps it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    failed_at: i64,
+    task: Uuid,
+}
+
+impl Place {
+    const LAST: Self = Self { failed_at: i64::MAX, task: Uuid::max() };
+
+    fn encode(place: DeadPlace) -> Self {
+        Self { failed_at: place.failed_at.millis(), task: row::uuid(place.task) }
+    }
+
+    fn decode(self) -> DeadPlace {
+        DeadPlace { failed_at: row::instant(self.failed_at), task: row::task_id(self.task) }
+    }
+}
+
+/// Dead letters, last failure first.
+struct Failures<'a> {
+    snapshot: &'a Snapshot<'a>,
+    terms: &'a Terms<'a>,
+    lanes: Option<Vec<LaneId>>,
+    since: i64,
+    /// Only those below this place.
+    below: Place,
+}
+
+/// What is known of a dead letter without its task: 0 if it is another tenant's, 1 if a term does
+/// not hold, 2 if all do that are about its lane and its group. Takes where it comes from.
+fn failures(name: &str, rows: &str) -> String {
+    format!(
+        "/* {name} */ SELECT dlq.task, dlq.failed_at, dlq.lane, dlq.error_group, lane.queue,
+                lane.type,
+            CASE WHEN lane.tenant IS DISTINCT FROM $1 THEN 0
+                WHEN $2::text IS NOT NULL AND lane.queue <> $2 THEN 1
+                WHEN $3::text IS NOT NULL AND lane.type <> $3 THEN 1
+                WHEN $4::bigint IS NOT NULL AND dlq.error_group <> $4 THEN 1
+                ELSE 2 END
+         FROM {rows} LEFT JOIN duly.lane ON lane.id = dlq.lane
+         ORDER BY dlq.failed_at DESC, dlq.task DESC"
+    )
+}
+
+/// The last failures of all lanes.
+const ALL: &str = "(SELECT * FROM duly.dlq
+        WHERE failed_at >= $5 AND (failed_at, task) < ($6, $7)
+        ORDER BY failed_at DESC, task DESC LIMIT $8) dlq";
+
+/// The last failures of some lanes: of each, and of these the last.
+const OF_LANES: &str = "(SELECT own.* FROM unnest($9::integer[]) l(id),
+            LATERAL (SELECT * FROM duly.dlq WHERE dlq.lane = l.id
+                       AND failed_at >= $5 AND (failed_at, task) < ($6, $7)
+                     ORDER BY failed_at DESC, task DESC LIMIT $8) own
+        ORDER BY own.failed_at DESC, own.task DESC LIMIT $8) dlq";
+
+impl Failures<'_> {
+    /// The next of them, so many at the most.
+    async fn next(&mut self, most: u32) -> Result<Vec<Row>> {
+        let select = match self.lanes {
+            None => failures("dlq.list", ALL),
+            Some(_) => failures("dlq.list.lanes", OF_LANES),
+        };
+        let (Place { failed_at, task }, most) = (self.below, i64::from(most));
+        let mut parameters = self.terms.of_place().to_vec();
+        parameters.extend([&self.since as Parameter<'_>, &failed_at, &task, &most]);
+        parameters.extend(self.lanes.iter().map(|lanes| lanes as Parameter<'_>));
+        let rows = self.snapshot.query(&select, &parameters).await?;
+        if let Some(last) = rows.last() {
+            self.below = Place { failed_at: last.try_get(1)?, task: last.try_get(0)? };
+        }
+        Ok(rows)
+    }
+}
+
+/// Dead letters with the verdict on each.
+struct Judged<'a>(Failures<'a>);
+
+impl Rows for Judged<'_> {
+    type Place = Place;
+
+    async fn next(&mut self, most: u32) -> Result<Vec<Looked<Place>>> {
+        let mut looked = Vec::new();
+        for row in self.0.next(most).await? {
+            let place = Place { failed_at: row.try_get(1)?, task: row.try_get(0)? };
+            let foreign = row.try_get::<_, i32>(6)? == 0;
+            let verdict = if foreign { Verdict::Foreign } else { Verdict::Other };
+            let is_open = row.try_get::<_, i32>(6)? == 2;
+            looked.push((Looked { task: place.task, verdict, place }, is_open));
+        }
+        let open = looked.iter().filter(|(_, is_open)| *is_open).map(|(row, _)| row.task);
+        let verdicts = self.0.terms.on(self.0.snapshot, open).await?;
+        let judge = |(mut row, is_open): (Looked<Place>, bool)| {
+            if let (true, Some(verdict)) = (is_open, verdicts.get(&row.task)) {
+                row.verdict = *verdict;
+            }
+            row
+        };
+        Ok(looked.into_iter().map(judge).collect())
+    }
+}

@@ -1,0 +1,79 @@
+//! Tasks that wait or run, where they are few among many: found through the due table and through
+//! the batches of leases, instead of by a look at every task.
+
+use std::ops::Range;
+
+use duly_core::filter::Filter;
+use duly_core::state::Status;
+use uuid::Uuid;
+
+use crate::postgres::error::Result;
+use crate::postgres::range::LaneId;
+use crate::postgres::snapshot::Snapshot;
+
+/// Of more than these, some are soon found among all tasks; to look up each would take longer.
+const FEW: usize = 5_000;
+
+/// The tasks of this range that a list can hold, newest id first, and perhaps some that it cannot.
+/// Nothing if it asks for other states, or if there are too many.
+pub(super) async fn newest_first(
+    snapshot: &Snapshot<'_>,
+    filter: &Filter,
+    lanes: Option<&[LaneId]>,
+    range: &Range<Uuid>,
+) -> Result<Option<Vec<Uuid>>> {
+    let statuses = &filter.statuses;
+    // Nothing is BLOCKED as long as tasks cannot wait for each other.
+    let is_kept =
+        |status: &Status| matches!(status, Status::Blocked | Status::Pending | Status::Running);
+    if statuses.is_empty() || !statuses.iter().all(is_kept) {
+        return Ok(None);
+    }
+    let mut ids = Vec::new();
+    if statuses.contains(&Status::Pending) {
+        waiting(snapshot, lanes, &mut ids).await?;
+    }
+    if statuses.contains(&Status::Running) && ids.len() <= FEW {
+        leased(snapshot, &mut ids).await?;
+    }
+    if ids.len() > FEW {
+        return Ok(None);
+    }
+    ids.retain(|id| range.contains(id));
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    // What was leased in an earlier batch may wait again or be leased in a later one.
+    ids.dedup();
+    Ok(Some(ids))
+}
+
+const WAITING: &str = "/* due.few */ SELECT task FROM duly.due LIMIT $1";
+
+const WAITING_IN: &str = "/* due.few_in */ SELECT due.task FROM unnest($2::integer[]) l(id),
+        LATERAL (SELECT task FROM duly.due WHERE due.lane = l.id LIMIT $1) due LIMIT $1";
+
+/// Adds what waits in these lanes, or in all; one more than few at the most.
+async fn waiting(
+    snapshot: &Snapshot<'_>,
+    lanes: Option<&[LaneId]>,
+    ids: &mut Vec<Uuid>,
+) -> Result<()> {
+    let most = i64::try_from(FEW).expect("a small number") + 1;
+    let rows = match lanes {
+        None => snapshot.query(WAITING, &[&most]).await?,
+        Some(lanes) => snapshot.query(WAITING_IN, &[&most, &lanes]).await?,
+    };
+    for row in rows {
+        ids.push(row.try_get(0)?);
+    }
+    Ok(())
+}
+
+/// Adds what was leased, also what has ended since; about one more than few at the most.
+async fn leased(snapshot: &Snapshot<'_>, ids: &mut Vec<Uuid>) -> Result<()> {
+    let select = "/* grant.few */ SELECT unnest(tasks) FROM duly.grant_log WHERE live > 0 LIMIT $1";
+    let most = i64::try_from(FEW).expect("a small number") + 1;
+    for row in snapshot.query(select, &[&most]).await? {
+        ids.push(row.try_get(0)?);
+    }
+    Ok(())
+}

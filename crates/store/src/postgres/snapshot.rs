@@ -1,0 +1,51 @@
+//! Reading: a transaction that writes nothing and whose statements all see one moment. It ends when
+//! it is dropped, and a statement in it may take only so long as any other.
+
+use deadpool_postgres::{Client, Transaction};
+use duly_core::time::Timestamp;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{IsolationLevel, Row};
+
+use super::error::Result;
+use super::row;
+
+/// What was committed at one moment.
+pub(super) struct Snapshot<'a> {
+    transaction: Transaction<'a>,
+}
+
+impl<'a> Snapshot<'a> {
+    pub(super) async fn take(client: &'a mut Client) -> Result<Self> {
+        let builder = client.build_transaction();
+        let builder = builder.isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+        Ok(Self { transaction: builder.start().await? })
+    }
+}
+
+impl Snapshot<'_> {
+    /// Rows of a statement.
+    pub(super) async fn query(
+        &self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>> {
+        let statement = self.transaction.prepare_cached(statement).await?;
+        Ok(self.transaction.query(&statement, parameters).await?)
+    }
+
+    /// The row of a statement that has one at the most.
+    pub(super) async fn query_opt(
+        &self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>> {
+        let statement = self.transaction.prepare_cached(statement).await?;
+        Ok(self.transaction.query_opt(&statement, parameters).await?)
+    }
+
+    /// The store's time.
+    pub(super) async fn now(&self) -> Result<Timestamp> {
+        let statement = self.transaction.prepare_cached("/* now */ SELECT duly.now()").await?;
+        Ok(row::instant(self.transaction.query_one(&statement, &[]).await?.try_get(0)?))
+    }
+}

@@ -1,0 +1,46 @@
+//! Pause a queue, and let it go on.
+
+use duly_core::name::{QueueName, TenantName};
+use duly_core::ports::store::PauseQueue;
+
+use super::{Scope, Verb};
+use crate::postgres::error::Result;
+
+impl Verb for PauseQueue {
+    type Answer = bool;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        let insert = "/* queue.pause */ INSERT INTO duly.pause (tenant, queue, since, note)
+            SELECT $1, $2, $3, $4
+            WHERE EXISTS (SELECT FROM duly.lane WHERE tenant = $1 AND queue = $2)
+            ON CONFLICT (tenant, queue) DO UPDATE SET note = excluded.note";
+        let Self { tenant, queue, note } = self;
+        let (tenant, queue, now) = (tenant.as_str(), queue.as_str(), scope.now.millis());
+        Ok(scope.execute(insert, &[&tenant, &queue, &now, note]).await? > 0)
+    }
+}
+
+/// A queue that goes on.
+pub(in crate::postgres) struct ResumeQueue<'a> {
+    pub(in crate::postgres) tenant: &'a TenantName,
+    pub(in crate::postgres) queue: &'a QueueName,
+}
+
+impl Verb for ResumeQueue<'_> {
+    type Answer = bool;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        let (tenant, queue) = (self.tenant.as_str(), self.queue.as_str());
+        let known = "/* queue.known */ SELECT FROM duly.lane
+            WHERE tenant = $1 AND queue = $2 LIMIT 1";
+        if scope.query(known, &[&tenant, &queue]).await?.is_empty() {
+            return Ok(false);
+        }
+        let delete = "/* queue.resume */ DELETE FROM duly.pause WHERE tenant = $1 AND queue = $2";
+        if scope.execute(delete, &[&tenant, &queue]).await? > 0 {
+            // Something may have waited all along.
+            scope.wakes.anywhere(scope.now);
+        }
+        Ok(true)
+    }
+}
