@@ -15,6 +15,7 @@ mod pulse;
 mod queues;
 mod range;
 mod reports;
+mod retention;
 mod row;
 #[cfg(feature = "conformance")]
 pub mod scratch;

@@ -42,7 +42,7 @@ pub(super) fn first_of(millis: i64) -> Uuid {
     row::uuid(TaskId::first_of(Timestamp::clamped(millis)))
 }
 
-/// The days that may have tasks with these ids, the last first.
+/// The days that may have tasks with these ids, the first of them first.
 pub(super) async fn within(snapshot: &Snapshot<'_>, ids: &Range<Uuid>) -> Result<Vec<Day>> {
     let select =
         "/* days */ SELECT extract(epoch FROM to_date(right(relname, 8), 'YYYYMMDD'))::bigint
@@ -54,12 +54,12 @@ pub(super) async fn within(snapshot: &Snapshot<'_>, ids: &Range<Uuid>) -> Result
     };
     let mut days: Vec<_> = rows.iter().map(day).collect::<Result<_>>()?;
     days.retain(|day| day.ids().end > ids.start && day.ids().start < ids.end);
-    days.sort_unstable_by(|a, b| b.cmp(a));
+    days.sort_unstable();
     Ok(days)
 }
 
-/// Ranges of ids, the last first, which together hold all tasks of some days: first those of one day,
-/// then of more and more, so that little is looked at where little is enough.
+/// Ranges of ids which together hold all tasks of some days: first those of one day, then of more and
+/// more, so that little is looked at where little is enough.
 #[derive(Debug)]
 pub(super) struct Windows {
     ids: Range<Uuid>,
@@ -68,9 +68,17 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) async fn of(snapshot: &Snapshot<'_>, ids: Range<Uuid>) -> Result<Self> {
-        let days = within(snapshot, &ids).await?.into_iter();
-        Ok(Self { ids, days, width: 1 })
+    /// From the last day to the first.
+    pub(super) async fn last_first(snapshot: &Snapshot<'_>, ids: Range<Uuid>) -> Result<Self> {
+        let mut days = within(snapshot, &ids).await?;
+        days.reverse();
+        Ok(Self { ids, days: days.into_iter(), width: 1 })
+    }
+
+    /// From the first day to the last.
+    pub(super) async fn first_first(snapshot: &Snapshot<'_>, ids: Range<Uuid>) -> Result<Self> {
+        let days = within(snapshot, &ids).await?;
+        Ok(Self { ids, days: days.into_iter(), width: 1 })
     }
 }
 
@@ -78,9 +86,10 @@ impl Iterator for Windows {
     type Item = Range<Uuid>;
 
     fn next(&mut self) -> Option<Range<Uuid>> {
-        let last = self.days.next()?;
-        let first = self.days.by_ref().take(self.width - 1).last().unwrap_or(last);
+        let here = self.days.next()?;
+        let there = self.days.by_ref().take(self.width - 1).last().unwrap_or(here);
         self.width = (self.width * 2).min(WIDEST);
+        let (first, last) = (here.min(there), here.max(there));
         Some(first.ids().start.max(self.ids.start)..last.ids().end.min(self.ids.end))
     }
 }
@@ -92,7 +101,8 @@ pub(super) fn apart(ids: impl Iterator<Item = Uuid>) -> Vec<Vec<Uuid>> {
     let (mut parts, mut days): (Vec<Vec<Uuid>>, _) = (Vec::new(), 0);
     let mut last = None;
     for id in ids {
-        let day = row::task_id(id).first_due().millis() / DAY_MS;
+        // An id begins with 48 bits of time.
+        let day = (id.as_u64_pair().0 >> 16) / DAY_MS.unsigned_abs();
         let is_new = last.replace(day) != Some(day);
         days += usize::from(is_new);
         match parts.last_mut() {

@@ -1,7 +1,8 @@
 //! What runs in a transaction: one file per verb. A verb may be run again after a rollback, so it
 //! changes nothing but the database; what this node must know is applied after the commit.
 
-mod delete;
+pub(super) mod delete;
+pub(super) mod expire;
 mod log;
 pub(super) mod pause;
 mod progress;

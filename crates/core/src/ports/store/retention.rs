@@ -52,7 +52,8 @@ pub trait Expiry {
     /// Deletes ended tasks with everything about them, in the order of their ids, up to the first
     /// that was first due no earlier than the latest of the times. It looks at
     /// [`crate::limits::SCAN_ROWS`] tasks and deletes [`crate::limits::STORE_BATCH`] at the most,
-    /// fewer where they are large. A task that is replayed meanwhile stays. One that ended before it was ever due is kept
-    /// until its first due time has passed by as much.
+    /// fewer where they are large; a store that keeps each day apart may drop one of which nothing
+    /// is kept, however many there are. A task that is replayed meanwhile stays. One that ended
+    /// before it was ever due is kept until its first due time has passed by as much.
     async fn sweep(&self, sweep: Sweep) -> Result<Swept>;
 }

@@ -93,7 +93,7 @@ pub(super) async fn delete(scope: &Scope<'_>, tasks: &[Uuid]) -> Result<u64> {
 }
 
 /// The same for a range of ids whose tasks went with their partition.
-pub(super) const BESIDES_RANGE: [&str; 4] = [
+pub(in crate::postgres) const BESIDES_RANGE: [&str; 4] = [
     "/* drop_day.dead_letters */ DELETE FROM duly.dlq WHERE task >= $1 AND task < $2",
     "/* drop_day.attempts */ DELETE FROM duly.attempt WHERE task >= $1 AND task < $2",
     "/* drop_day.progress */ DELETE FROM duly.progress WHERE task >= $1 AND task < $2",
