@@ -134,6 +134,7 @@ macro_rules! conformance {
                 its_end_leaves_what_others_hold_now,
                 a_beat_after_its_end_brings_nothing_back,
                 those_that_serve_a_lane_are_told,
+                signs_of_life_of_ones_own_end_nothing,
             );
             $crate::conformance_area!($backend, reap:
                 an_overdue_lease_is_a_failed_attempt,

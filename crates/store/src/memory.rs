@@ -97,6 +97,10 @@ impl Sessions for MemoryStore {
         Ok(self.model.lock().beat(beat))
     }
 
+    async fn keep_alive(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        Ok(Vec::new())
+    }
+
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         Ok(self.model.lock().remote_sessions())
     }

@@ -1,15 +1,21 @@
 //! PostgreSQL as the truth: many nodes share one database.
 
 mod attempts;
+mod clock;
 mod days;
 mod dead_letters;
 mod error;
 mod filter;
+mod heads;
 mod lanes;
+mod lease;
 mod list;
 mod migrate;
+mod node;
 mod open;
 mod page;
+mod partitions;
+mod pauses;
 mod pool;
 mod pulse;
 mod queues;
@@ -20,6 +26,7 @@ mod row;
 #[cfg(feature = "conformance")]
 pub mod scratch;
 mod serving;
+mod sessions;
 mod settings;
 mod snapshot;
 mod tasks;
@@ -34,11 +41,14 @@ use duly_core::ports::clock::Clock;
 use duly_core::ports::store::Rules;
 use uuid::Uuid;
 
+use self::clock::Estimate;
 use self::error::Fault;
+use self::heads::Heads;
 use self::lanes::Lanes;
 pub use self::open::OpenError;
+use self::pauses::Pauses;
 use self::pool::Pool;
-use self::wakes::Wakes;
+use self::sessions::Sessions;
 use crate::hints::Hints;
 
 /// A node's view of the shared store.
@@ -48,6 +58,10 @@ pub struct PostgresStore {
     node: Uuid,
     rules: Rules,
     lanes: Lanes,
+    heads: Heads,
+    sessions: Sessions,
+    pauses: Pauses,
+    clock: Estimate,
     hints: Arc<Hints>,
     /// Whether the last call failed for a reason outside the data.
     troubled: AtomicBool,
@@ -84,25 +98,21 @@ impl PostgresStore {
             reason: fault.to_string(),
         };
         let pool = Pool::new(&config, connector, clock).map_err(broken)?;
+        let (node, now) = node::join(&pool).await.map_err(broken)?;
         let store = Self {
-            node: join(&pool).await.map_err(broken)?,
             pool,
+            node,
             rules,
             lanes: Lanes::default(),
+            heads: Heads::default(),
+            sessions: Sessions::default(),
+            pauses: Pauses::default(),
+            clock: Estimate::new(now),
             hints: Arc::new(Hints::default()),
             troubled: AtomicBool::new(false),
         };
+        store.make_next_days(now).await.map_err(broken)?;
+        store.look_around().await.map_err(broken)?;
         Ok(store)
     }
-
-    /// Tells whoever waits that a committed transaction has made something claimable.
-    fn wake(&self, _wakes: Wakes) {}
-}
-
-/// Makes this process known as a node.
-async fn join(pool: &Pool) -> error::Result<Uuid> {
-    let client = pool.get().await?;
-    let insert = "/* node.join */ INSERT INTO duly.node (started_at, checked_at)
-        VALUES (duly.now(), duly.now()) RETURNING id";
-    Ok(client.query_one(insert, &[]).await?.try_get(0)?)
 }

@@ -218,6 +218,10 @@ impl Sessions for SqliteStore {
         self.ask(beat).await
     }
 
+    async fn keep_alive(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        Ok(Vec::new())
+    }
+
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         self.ask(ListSessions).await
     }

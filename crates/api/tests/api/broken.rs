@@ -66,6 +66,10 @@ impl Sessions for Broken {
         Err(self.0())
     }
 
+    async fn keep_alive(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        Err(self.0())
+    }
+
     async fn reap(&self, _: Reap) -> Result<Reaped> {
         Err(self.0())
     }

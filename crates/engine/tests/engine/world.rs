@@ -292,6 +292,10 @@ impl Sessions for Watched {
         self.store.end_session(session, ending).await
     }
 
+    async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        self.store.keep_alive(sessions).await
+    }
+
     async fn reap(&self, reap: Reap) -> Result<Reaped> {
         self.store.reap(reap).await
     }

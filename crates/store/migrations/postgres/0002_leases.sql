@@ -25,6 +25,8 @@ CREATE TABLE duly.session (
     queues    text[]  NOT NULL,
     opened_at bigint  NOT NULL,
     ended_at  bigint,
+    -- Whether its leases count as lost: it was seen dead and did not leave by itself.
+    died      boolean NOT NULL DEFAULT false,
     -- Counts signs of life.
     beat      bigint  NOT NULL DEFAULT 0,
     -- The newest claim.
@@ -62,6 +64,18 @@ CREATE TABLE duly.grant_log (
         autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX grant_log_deadline ON duly.grant_log (deadline);
+CREATE INDEX grant_log_unheard ON duly.grant_log (served_at) WHERE NOT received;
+
+-- Leases have ended: so many of each batch. A batch without a live one is never overdue.
+CREATE FUNCTION duly.end_leases(sessions uuid[], sequences bigint[], heard boolean) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE duly.grant_log g
+    SET live = g.live - n.ended, received = g.received OR heard,
+        deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
+    FROM (SELECT e.session, e.sequence, count(*)::integer AS ended
+          FROM unnest(sessions, sequences) e(session, sequence) GROUP BY 1, 2 ORDER BY 1, 2) n
+    WHERE g.session = n.session AND g.sequence = n.sequence
+$$;
 
 -- Tries that failed or were lost with their worker.
 CREATE TABLE duly.attempt (

@@ -76,6 +76,10 @@ impl<L: Layer> Sessions for Decorated<L> {
         self.layer.call(|| self.inner.beat(beat.clone())).await
     }
 
+    async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        self.layer.call(|| self.inner.keep_alive(sessions.clone())).await
+    }
+
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         self.layer.call(|| self.inner.sessions()).await
     }

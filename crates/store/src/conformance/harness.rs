@@ -34,6 +34,13 @@ pub trait Backend: Send + Sync {
     fn hints(&self) -> bool {
         true
     }
+
+    /// Whether the store lives on while the process dies that has it open, since others share it.
+    /// Such a store forgets nothing at a crash: deadlines and beats go on, for another process could
+    /// have been told all the while.
+    fn outlives_nodes(&self) -> bool {
+        false
+    }
 }
 
 /// A backend and counters for ids.
@@ -75,6 +82,10 @@ impl Harness {
 
     pub(super) fn hints(&self) -> bool {
         self.backend.hints()
+    }
+
+    pub(super) fn outlives_nodes(&self) -> bool {
+        self.backend.outlives_nodes()
     }
 
     /// A task of this type that is due now.

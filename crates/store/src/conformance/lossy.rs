@@ -76,4 +76,8 @@ impl<B: Backend> Backend for LosingAnswers<B> {
     fn hints(&self) -> bool {
         self.0.hints()
     }
+
+    fn outlives_nodes(&self) -> bool {
+        self.0.outlives_nodes()
+    }
 }

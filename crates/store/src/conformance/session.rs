@@ -194,6 +194,19 @@ pub async fn tasks_of_another_tenant_are_unknown_to_it(harness: Harness) {
     assert_eq!(harness.store().extend(order).await.unwrap(), [Extended::Unknown]);
 }
 
+pub async fn signs_of_life_of_ones_own_end_nothing(harness: Harness) {
+    let (one, two) = (harness.session(&["email"]).await, harness.session(&["email"]).await);
+    let id = harness.submit_one(harness.task("email")).await;
+    harness.claim_one(one).await;
+    assert!(harness.beat(one, &[], &[id]).await);
+    assert!(harness.store().keep_alive(vec![one, two]).await.unwrap().is_empty());
+    harness.leave(two).await;
+    let ended = harness.store().keep_alive(vec![one, two]).await.unwrap();
+    let expected = if harness.outlives_nodes() { vec![two] } else { vec![] };
+    assert_eq!(ended, expected, "only where somebody else could have ended it");
+    assert_eq!(harness.get(id).await.status, Status::Running);
+}
+
 pub async fn those_that_serve_a_lane_are_told(mut harness: Harness) {
     let tenant = |name: &str| Some(TenantName::new(name).unwrap());
     let remote = |types: &[&str], tenant, queues: &[&str]| OpenSession {

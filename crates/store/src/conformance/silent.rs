@@ -49,4 +49,8 @@ impl<B: Backend> Backend for WithoutHints<B> {
     fn hints(&self) -> bool {
         false
     }
+
+    fn outlives_nodes(&self) -> bool {
+        self.0.outlives_nodes()
+    }
 }

@@ -11,6 +11,8 @@ pub(super) enum Fault {
     Postgres(#[from] tokio_postgres::Error),
     #[error("{table}.{column} of {id} is damaged")]
     Corrupt { table: &'static str, column: &'static str, id: String },
+    #[error("somebody else was faster")]
+    Raced,
     #[error("no connection to the database: {0}")]
     NoConnection(String),
 }
@@ -21,16 +23,16 @@ impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Postgres(error) => error.code(),
-            Self::Corrupt { .. } | Self::NoConnection(_) => None,
+            Self::Corrupt { .. } | Self::NoConnection(_) | Self::Raced => None,
         }
     }
 
     /// Whether somebody else was in the way: the same transaction succeeds on its own.
     pub(super) fn is_collision(&self) -> bool {
-        let code = self.code();
-        code.is_some_and(|code| {
+        let collided = |code: &SqlState| {
             *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
-        })
+        };
+        matches!(self, Self::Raced) || self.code().is_some_and(collided)
     }
 
     /// Whether a task's day has no partition yet.
@@ -39,18 +41,18 @@ impl Fault {
         self.code() == Some(&SqlState::CHECK_VIOLATION)
     }
 
+    /// Whether a task is there already.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.code() == Some(&SqlState::UNIQUE_VIOLATION)
+    }
+
     /// Whether the cause lies outside the data: the same call may succeed later.
     pub(super) fn is_environment(&self) -> bool {
         match self {
-            Self::NoConnection(_) => true,
+            Self::NoConnection(_) | Self::Raced => true,
             Self::Postgres(error) => reason(error).is_some(),
             Self::Corrupt { .. } => false,
         }
-    }
-
-    /// Whether one of the values is to blame.
-    pub(super) fn is_bad_value(&self) -> bool {
-        self.code().is_some_and(|code| code.code().starts_with("22"))
     }
 }
 
@@ -70,6 +72,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         let reason = match &fault {
             Fault::NoConnection(_) => Some("the database does not answer"),
+            Fault::Raced => Some("others are in the way; it goes on by itself"),
             Fault::Postgres(error) => reason(error),
             Fault::Corrupt { .. } => None,
         };

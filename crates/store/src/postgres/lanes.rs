@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use deadpool_postgres::GenericClient;
+use duly_core::limits::LANES;
 use duly_core::name::Lane;
 use foldhash::HashMap;
 use parking_lot::RwLock;
-use tokio_postgres::GenericClient;
 
 use super::error::{Fault, Result};
 use super::range::LaneId;
@@ -21,16 +22,22 @@ pub(super) struct Lanes {
 struct Known {
     by_name: HashMap<Lane, LaneId>,
     by_id: HashMap<LaneId, Arc<Lane>>,
+    /// In the order in which this node has met them.
+    met: Vec<(LaneId, Arc<Lane>)>,
+    /// The highest number.
+    last: LaneId,
 }
+
+/// Held by whoever makes lanes, until the commit: numbers become visible in their order.
+const LOCK: i64 = 0x6475_6c79_0000_0002;
 
 impl Lanes {
     /// Reads lanes that others have made since.
     pub(super) async fn load(&self, client: &impl GenericClient) -> Result<()> {
-        // Not only those above the highest known: numbers do not become visible in their order.
-        let known: Vec<LaneId> = self.known.read().by_id.keys().copied().collect();
+        let last = self.known.read().last;
         let select = "/* lane.load */ SELECT id, tenant, queue, type FROM duly.lane
-            WHERE NOT id = ANY($1)";
-        for row in client.query(select, &[&known]).await? {
+            WHERE id > $1 ORDER BY id";
+        for row in client.query(select, &[&last]).await? {
             self.remember(row.try_get(0)?, row::lane(&row, 1)?);
         }
         Ok(())
@@ -44,9 +51,9 @@ impl Lanes {
         self.known.read().by_id.get(&id).cloned()
     }
 
-    /// How many there are, as far as is known.
-    pub(super) fn len(&self) -> usize {
-        self.known.read().by_id.len()
+    /// All but the first so many, in the order in which this node has met them.
+    pub(super) fn after(&self, first: usize) -> Vec<(LaneId, Arc<Lane>)> {
+        self.known.read().met.get(first..).unwrap_or_default().to_vec()
     }
 
     /// A lane by its number, asking for it if it is new here.
@@ -59,10 +66,41 @@ impl Lanes {
         self.get(id).ok_or_else(unknown)
     }
 
+    /// Keeps others from making lanes until the end of the transaction, and knows all there are from
+    /// then on. Answers how many more there may be.
+    pub(super) async fn hold(&self, transaction: &impl GenericClient) -> Result<usize> {
+        transaction.execute("/* lane.hold */ SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+        self.load(transaction).await?;
+        Ok(LANES.saturating_sub(self.known.read().by_id.len()))
+    }
+
+    /// Makes lanes in a transaction that holds them; they are to be remembered after its commit.
+    pub(super) async fn make(
+        &self,
+        transaction: &impl GenericClient,
+        new: &[&Lane],
+    ) -> Result<Vec<(Lane, LaneId)>> {
+        let names = |name: fn(&Lane) -> &str| new.iter().map(|it| name(it)).collect::<Vec<_>>();
+        let insert = "/* lane.make */ INSERT INTO duly.lane (tenant, queue, type)
+            SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+            RETURNING id, tenant, queue, type";
+        let tenants = names(|lane| lane.tenant.as_str());
+        let queues = names(|lane| lane.queue.as_str());
+        let types = names(|lane| lane.task_type.as_str());
+        let made = transaction.query(insert, &[&tenants, &queues, &types]).await?;
+        made.iter().map(|row| Ok((row::lane(row, 1)?, row.try_get(0)?))).collect()
+    }
+
     /// Keeps a lane that is committed.
     pub(super) fn remember(&self, id: LaneId, lane: Lane) {
         let mut known = self.known.write();
-        known.by_id.insert(id, Arc::new(lane.clone()));
+        if known.by_id.contains_key(&id) {
+            return;
+        }
+        let shared = Arc::new(lane.clone());
+        known.last = known.last.max(id);
+        known.met.push((id, Arc::clone(&shared)));
+        known.by_id.insert(id, shared);
         known.by_name.insert(lane, id);
     }
 }

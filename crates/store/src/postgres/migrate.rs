@@ -9,6 +9,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0002_leases.sql"),
     include_str!("../../migrations/postgres/0003_queues_settings_reports.sql"),
     include_str!("../../migrations/postgres/0004_roles.sql"),
+    include_str!("../../migrations/postgres/0005_submit.sql"),
+    include_str!("../../migrations/postgres/0006_exchange.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

@@ -46,11 +46,15 @@ impl Queues for PostgresStore {
     }
 
     async fn pause_queue(&self, order: PauseQueue) -> store::Result<bool> {
-        Ok(self.run(&order).await?)
+        let known = self.run(&order).await?;
+        self.paused_changed(&order.tenant, &order.queue, known);
+        Ok(known)
     }
 
     async fn resume_queue(&self, tenant: &TenantName, queue: &QueueName) -> store::Result<bool> {
-        Ok(self.run(&ResumeQueue { tenant, queue }).await?)
+        let known = self.run(&ResumeQueue { tenant, queue }).await?;
+        self.paused_changed(tenant, queue, false);
+        Ok(known)
     }
 
     async fn place(&self, tenant: &TenantName, id: TaskId) -> store::Result<Option<Place>> {

@@ -36,12 +36,24 @@ impl Scratch {
     pub fn url(&self) -> String {
         in_database(&self.server, &self.name)
     }
+}
 
-    /// Drops it, whoever still has it open.
-    pub async fn drop(self) {
-        let (client, _driver) = connect(&self.server).await;
-        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        client.batch_execute(&drop).await.expect("a test may drop its database");
+impl Drop for Scratch {
+    /// Drops the database, whoever still has it open. On a thread of its own: a test that fails has
+    /// no other way to wait.
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            runtime.expect("a runtime").block_on(async {
+                let (client, _driver) = connect(&server).await;
+                client.batch_execute(&drop).await.expect("a test may drop its database");
+            });
+        });
+        if dropping.join().is_err() {
+            tracing::error!(name = self.name, "a database of a test is left behind");
+        }
     }
 }
 
@@ -82,4 +94,23 @@ async fn connect(server: &str) -> (Client, tokio::task::JoinSet<()>) {
 fn in_database(server: &str, name: &str) -> String {
     let end = server.rfind('/').expect("an address names a database");
     format!("{}/{name}", &server[..end])
+}
+
+/// The server that tests may use, if there is one. Where everything must be tested, there must be.
+///
+/// # Panics
+/// When there is none and `CI` is `true`.
+#[expect(clippy::disallowed_methods, reason = "tests are told by the environment where it is")]
+pub fn server() -> Option<String> {
+    use std::io::Write as _;
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let server = std::env::var("DULY_TEST_POSTGRES").ok();
+    if server.is_none() {
+        let required = std::env::var("CI").is_ok_and(|value| value == "true");
+        assert!(!required, "DULY_TEST_POSTGRES names no server");
+        let note = "SKIPPED PostgreSQL: DULY_TEST_POSTGRES names no server";
+        // Not by a macro: those are silent while a test passes.
+        SAID.call_once(|| drop(writeln!(std::io::stderr().lock(), "{note}")));
+    }
+    server
 }

@@ -1,24 +1,46 @@
 //! What runs in a transaction: one file per verb. A verb may be run again after a rollback, so it
 //! changes nothing but the database; what this node must know is applied after the commit.
+//!
+//! Every transaction takes its locks in the same order: session, tasks by their ids, due rows, grants,
+//! the rest. Whoever is in another's way all the same is rolled back and tries again.
 
+mod cancel;
+mod control;
 pub(super) mod delete;
+mod edit;
+mod exchange;
 pub(super) mod expire;
+mod extend;
+mod finish;
+mod insert;
+mod keys;
+mod ledger;
 mod log;
 pub(super) mod pause;
 mod progress;
 mod put_settings;
+mod reap;
+mod replay;
 mod report;
+mod retry;
+mod session;
+mod state;
+mod submit;
+mod take_back;
 
 use std::future::Future;
 
+use deadpool_postgres::{GenericClient, Transaction};
+use duly_core::id::SessionId;
 use duly_core::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::PostgresStore;
 use super::error::Result;
-use super::row;
+use super::heads::{self, Head};
+use super::range::{LaneId, Range};
 use super::wakes::Wakes;
+use super::{PostgresStore, row};
 
 /// How often a transaction is tried that others get in the way of.
 const TRIES: u32 = 5;
@@ -26,10 +48,10 @@ const TRIES: u32 = 5;
 /// What a verb works on.
 pub(super) struct Scope<'a> {
     pub(super) store: &'a PostgresStore,
-    transaction: deadpool_postgres::Transaction<'a>,
+    transaction: Transaction<'a>,
     /// The store's time; the same for everything in the transaction.
     pub(super) now: Timestamp,
-    /// What waits from now on, for after the commit.
+    /// What changes in the due table, for after the commit.
     pub(super) wakes: Wakes,
 }
 
@@ -40,7 +62,7 @@ pub(super) trait Verb: Sync {
     fn apply(&self, scope: &mut Scope<'_>) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
     /// Rows of a statement. Its plan is kept with the connection.
     pub(super) async fn query(
         &self,
@@ -61,18 +83,52 @@ impl Scope<'_> {
         Ok(self.transaction.execute(&statement, parameters).await?)
     }
 
-    /// For whoever reads beside the verbs.
-    pub(super) fn transaction(&self) -> &impl tokio_postgres::GenericClient {
-        &*self.transaction
+    /// For what reads beside the verbs.
+    pub(super) fn transaction(&self) -> &Transaction<'a> {
+        &self.transaction
+    }
+
+    /// Whether a session may not even know of tasks in this lane.
+    pub(super) async fn is_foreign(&self, session: SessionId, lane: LaneId) -> Result<bool> {
+        let session = self.store.sessions.fetch(&self.transaction, session).await?;
+        let tenant = session.as_ref().and_then(|session| session.opened.tenant.as_ref());
+        let Some(tenant) = tenant else { return Ok(false) };
+        Ok(*tenant != self.store.lanes.fetch(&self.transaction, lane).await?.tenant)
+    }
+
+    /// Where the ranges start now out of which something was taken.
+    async fn settle(&mut self) -> Result<Vec<Head>> {
+        let ranges = self.wakes.unsettled();
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lanes: Vec<_> = ranges.iter().map(|range| range.lane).collect();
+        let ranks: Vec<_> = ranges.iter().map(|range| range.rank).collect();
+        let after = vec![i64::MIN; ranges.len()];
+        let mut heads = Vec::with_capacity(ranges.len());
+        for row in self.query(heads::SOME, &[&lanes, &ranks, &after]).await? {
+            let range = Range { lane: row.try_get(0)?, rank: row.try_get(1)? };
+            heads.push((range, row.try_get(2)?));
+            self.wakes.seen(range);
+        }
+        Ok(heads)
     }
 }
 
 impl PostgresStore {
     /// Runs a verb in a transaction of its own.
     pub(super) async fn run<V: Verb>(&self, verb: &V) -> Result<V::Answer> {
+        self.insist(|| self.run_once(verb)).await
+    }
+
+    /// Tries again what others got in the way of.
+    async fn insist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
         let mut tries = 1;
         loop {
-            match self.run_once(verb).await {
+            match attempt().await {
                 Err(fault) if fault.is_collision() && tries < TRIES => tries += 1,
                 answer => return self.noting_trouble(answer),
             }
@@ -86,8 +142,11 @@ impl PostgresStore {
         let now = row::instant(transaction.query_one(&now, &[]).await?.try_get(0)?);
         let mut scope = Scope { store: self, transaction, now, wakes: Wakes::default() };
         let answer = verb.apply(&mut scope).await?;
+        let moment = self.heads.moment();
+        let heads = scope.settle().await?;
         scope.transaction.commit().await?;
         self.wake(scope.wakes);
+        self.heads.learn(moment, heads);
         Ok(answer)
     }
 }

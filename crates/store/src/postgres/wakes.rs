@@ -1,27 +1,97 @@
-//! What a transaction puts into the due table, for after its commit.
+//! What a transaction changes in the due table, for after its commit.
 
+use duly_core::limits::HINT_LANES;
+use duly_core::name::Lane;
+use duly_core::ports::store::Hint;
 use duly_core::time::Timestamp;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
-use super::range::Range;
+use super::range::{LaneId, Range};
 
 #[derive(Debug, Default)]
 pub(super) struct Wakes {
     /// The earliest new run time of each range.
-    ranges: HashMap<Range, i64>,
+    added: HashMap<Range, i64>,
+    /// Ranges out of which something was taken.
+    removed: HashSet<Range>,
+    /// Ranges that were looked at after all that.
+    seen: HashSet<Range>,
     /// From when on somebody may claim something that was there before.
     anywhere: Option<Timestamp>,
+    /// Lanes that were made.
+    lanes: HashMap<Lane, LaneId>,
 }
 
 impl Wakes {
     /// A task waits in this range.
     pub(super) fn add(&mut self, range: Range, run_at: i64) {
-        let known = self.ranges.entry(range).or_insert(run_at);
+        let known = self.added.entry(range).or_insert(run_at);
         *known = run_at.min(*known);
+    }
+
+    /// A task waits in this range no more.
+    pub(super) fn remove(&mut self, range: Range) {
+        self.removed.insert(range);
+    }
+
+    /// The range was looked at: its start is known better than from here.
+    pub(super) fn seen(&mut self, range: Range) {
+        self.seen.insert(range);
     }
 
     /// Something can be claimed by somebody.
     pub(super) fn anywhere(&mut self, due: Timestamp) {
         self.anywhere = Some(self.anywhere.map_or(due, |known| known.min(due)));
+    }
+
+    /// These lanes are new.
+    pub(super) fn make(&mut self, lanes: impl IntoIterator<Item = (Lane, LaneId)>) {
+        self.lanes.extend(lanes);
+    }
+
+    /// The number of a lane that is new.
+    pub(super) fn made(&self, lane: &Lane) -> Option<LaneId> {
+        self.lanes.get(lane).copied()
+    }
+
+    pub(super) fn take_lanes(&mut self) -> HashMap<Lane, LaneId> {
+        std::mem::take(&mut self.lanes)
+    }
+
+    /// Ranges out of which something was taken and which nobody has looked at since.
+    pub(super) fn unsettled(&self) -> Vec<Range> {
+        self.removed.difference(&self.seen).copied().collect()
+    }
+
+    /// Where tasks wait from now on, and since when.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (Range, i64)> {
+        self.added.iter().map(|(range, at)| (*range, *at))
+    }
+
+    /// The same without those that were looked at.
+    pub(super) fn unseen(&self) -> impl Iterator<Item = (Range, i64)> {
+        self.ranges().filter(|(range, _)| !self.seen.contains(range))
+    }
+
+    /// Whom to wake, if anybody. Nobody is woken for a lane whose queue is paused: whoever resumes
+    /// it wakes them.
+    pub(super) fn hint(&self, name: impl Fn(LaneId) -> Option<Lane>) -> Option<Hint> {
+        let mut hint = self.anywhere.map(Hint::anywhere);
+        let mut named: HashMap<LaneId, i64> = HashMap::default();
+        for (range, at) in self.ranges() {
+            let known = named.entry(range.lane).or_insert(at);
+            *known = at.min(*known);
+        }
+        let many = named.len() > HINT_LANES;
+        for (lane, at) in named {
+            let Some(lane) = name(lane) else { continue };
+            let lanes = (!many).then(|| [lane].into());
+            let next = Hint { due: Timestamp::clamped(at), lanes };
+            hint = Some(match hint {
+                Some(hint) => hint.merge(next),
+                None => next,
+            });
+        }
+        hint
     }
 }

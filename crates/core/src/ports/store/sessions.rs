@@ -105,7 +105,13 @@ pub trait Sessions {
     /// Takes a sign of life. Answers whether the session is open.
     async fn beat(&self, beat: Beat) -> Result<bool>;
 
-    /// The open sessions of processes elsewhere.
+    /// Signs of life of sessions of this very process, in one call. They say nothing else, and leave
+    /// what the last beat said. Answers those that somebody else has ended meanwhile. Where the store
+    /// dies with its process, there is nobody else: nothing is written, and the answer is empty.
+    async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>>;
+
+    /// The open sessions of processes elsewhere: remote ones, and those of other nodes that share the
+    /// store.
     async fn sessions(&self) -> Result<Vec<OpenedSession>>;
 
     /// Which open sessions of processes elsewhere serve a lane. Looks at the newest

@@ -1,0 +1,88 @@
+-- Whether a claim may be granted something: it is a new one, or the newest and has nothing to show.
+-- What was taken back before its session had heard of it was never granted, for all that the
+-- session knows.
+CREATE FUNCTION duly.admits(who uuid, newest bigint, asked bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT asked >= newest AND NOT EXISTS (
+        SELECT FROM duly.grant_log g
+        WHERE g.session = who AND g.sequence = asked AND (g.received OR g.live > 0))
+$$;
+
+-- Those of these lanes in which nothing is due and whose queues are not paused. `since` tells from
+-- when on something may be due.
+CREATE FUNCTION duly.drained(among integer[], since bigint, at bigint) RETURNS integer[]
+LANGUAGE sql STABLE AS $$
+    SELECT ARRAY(
+        SELECT l.lane FROM unnest(among) l(lane)
+        WHERE NOT EXISTS (
+            SELECT FROM generate_series(0, 9) r(rank), LATERAL (
+                SELECT FROM duly.due d
+                WHERE d.lane = l.lane AND d.rank = r.rank::smallint
+                  AND d.run_at >= since AND d.run_at <= at
+                LIMIT 1) waiting)
+          AND NOT EXISTS (
+            SELECT FROM duly.pause p JOIN duly.lane n ON n.tenant = p.tenant AND n.queue = p.queue
+            WHERE n.id = l.lane))
+$$;
+
+-- Stores new tasks, whose ids come sorted. The first `room` of those that are due and alone in one of
+-- the lanes `servable` are granted at once, under claim `asked` of session `who`; `turns` is the order
+-- in which they were submitted.
+CREATE FUNCTION duly.submit(
+    ids uuid[], turns integer[], run_ats bigint[], created_ats bigint[], lanes integer[],
+    ranks smallint[], retries integer[], timeouts integer[], back_offs text[], labels text[],
+    payloads text[], who uuid, asked bigint, room integer, servable integer[], since bigint,
+    default_timeout integer, slack integer, OUT at bigint, OUT handed boolean[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    s    record;
+    free integer[];
+BEGIN
+    at := duly.now();
+    IF room > 0 THEN
+        SELECT newest, alone OR waits_for IS NOT NULL AS picky INTO s
+        FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;
+        IF NOT FOUND OR NOT duly.admits(who, s.newest, asked)
+           OR s.picky AND EXISTS (SELECT FROM duly.grant_log g WHERE g.session = who AND g.live > 0)
+        THEN
+            room := 0;
+        END IF;
+    END IF;
+    IF room > 0 THEN
+        free := duly.drained(servable, since, at);
+        SELECT array_agg(t.fits AND t.place <= room ORDER BY t.n) INTO handed
+        FROM (SELECT f.n, f.fits, count(*) FILTER (WHERE f.fits) OVER (ORDER BY f.turn) AS place
+              FROM (SELECT u.n, u.turn, u.run_at <= at AND u.lane = ANY (free) AS fits
+                    FROM unnest(turns, run_ats, lanes)
+                         WITH ORDINALITY u(turn, run_at, lane, n)) f) t;
+    END IF;
+    INSERT INTO duly.task (id, run_at, created_at, granted_at, session, sequence, epoch, lane, run,
+                           charged, retries, losses, timeout_ms, status, rank, back_off, labels,
+                           payload)
+    SELECT u.id, u.run_at, u.created_at,
+           CASE WHEN u.granted THEN at END, CASE WHEN u.granted THEN who END,
+           CASE WHEN u.granted THEN asked END, CASE WHEN u.granted THEN 1 ELSE 0 END,
+           u.lane, 1, 0, u.retries, 0, u.timeout_ms,
+           CASE WHEN u.granted THEN 2 ELSE 1 END, u.rank, u.back_off, u.labels, u.payload
+    FROM unnest(ids, run_ats, created_ats, lanes, ranks, retries, timeouts, back_offs, labels,
+                payloads, handed)
+         u(id, run_at, created_at, lane, rank, retries, timeout_ms, back_off, labels, payload,
+           granted);
+    INSERT INTO duly.due (lane, rank, run_at, task)
+    SELECT u.lane, u.rank, u.run_at, u.id
+    FROM unnest(ids, run_ats, lanes, ranks, handed) u(id, run_at, lane, rank, granted)
+    WHERE u.granted IS NOT TRUE;
+    IF true = ANY (handed) THEN
+        INSERT INTO duly.grant_log AS g (session, sequence, granted_at, served_at, deadline, live,
+                                         received, tasks, epochs)
+        SELECT who, asked, at, at, min(at + coalesce(u.timeout_ms, default_timeout) + slack),
+               count(*), false, array_agg(u.id ORDER BY u.turn), array_agg(1)
+        FROM unnest(ids, turns, timeouts, handed) u(id, turn, timeout_ms, granted) WHERE u.granted
+        ON CONFLICT (session, sequence) DO UPDATE
+        SET granted_at = at, served_at = at, deadline = excluded.deadline, live = excluded.live,
+            received = false, tasks = excluded.tasks, epochs = excluded.epochs;
+        UPDATE duly.session SET newest = asked, alone = false WHERE id = who;
+        DELETE FROM duly.grant_log g WHERE g.session = who AND g.live <= 0 AND g.sequence < asked;
+    END IF;
+END
+$$;

@@ -1,0 +1,240 @@
+-- How many of the first `wanted` due rows, in the order of claims, lie in each of these ranges. At
+-- first it looks at a few rows of each; only what comes before the last of those is sure.
+CREATE FUNCTION duly.shares(
+    in_lanes integer[], in_ranks smallint[], since bigint[], at bigint, wanted integer,
+    ageing bigint)
+RETURNS integer[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    piece  integer := least(wanted, 2 * wanted / cardinality(in_lanes) + 8);
+    shares integer[];
+    sure   bigint;
+BEGIN
+    IF cardinality(in_lanes) = 1 THEN
+        RETURN ARRAY[wanted];
+    END IF;
+    LOOP
+        WITH seen AS MATERIALIZED (
+            SELECT r.n, d.number, d.run_at + r.rank * ageing AS place, d.task
+            FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n),
+                 LATERAL (SELECT w.run_at, w.task, row_number() OVER (ORDER BY w.run_at, w.task) AS number
+                          FROM duly.due w
+                          WHERE w.lane = r.lane AND w.rank = r.rank
+                            AND w.run_at >= r.since AND w.run_at <= at
+                          ORDER BY w.run_at, w.task LIMIT piece) d
+        ), first AS (
+            SELECT s.n, s.place FROM seen s ORDER BY s.place, s.task LIMIT wanted
+        )
+        SELECT (SELECT array_agg(coalesce(c.share, 0) ORDER BY u.n)
+                FROM generate_series(1, cardinality(in_lanes)) u(n)
+                LEFT JOIN (SELECT f.n, count(*)::integer AS share FROM first f GROUP BY f.n) c
+                       ON c.n = u.n),
+               (SELECT min(s.place) FROM seen s WHERE s.number = piece)
+                   - (SELECT max(f.place) FROM first f)
+        INTO shares, sure;
+        IF piece >= wanted OR sure IS NULL OR sure > 0 THEN
+            RETURN shares;
+        END IF;
+        piece := wanted;
+    END LOOP;
+END
+$$;
+
+-- The first due rows of some ranges that nobody else is about to take, in the order of claims.
+CREATE FUNCTION duly.pick(
+    in_lanes integer[], in_ranks smallint[], since bigint[], shares integer[], at bigint,
+    OUT rows tid[], OUT tasks uuid[])
+LANGUAGE sql AS $$
+    SELECT array_agg(d.ctid), array_agg(d.task)
+    FROM unnest(in_lanes, in_ranks, since, shares) r(lane, rank, since, share),
+         LATERAL (SELECT w.ctid, w.task FROM duly.due w
+                  WHERE w.lane = r.lane AND w.rank = r.rank
+                    AND w.run_at >= r.since AND w.run_at <= at
+                  ORDER BY w.run_at, w.task LIMIT r.share
+                  FOR UPDATE SKIP LOCKED) d
+$$;
+
+-- The same where suspects are among them. One is granted alone, to a session that is idle. Another
+-- session stops before it and waits for it, unless somebody else does so already.
+CREATE FUNCTION duly.pick_warily(
+    who uuid, in_lanes integer[], in_ranks smallint[], since bigint[], wanted integer, at bigint,
+    ageing bigint, idle boolean,
+    OUT rows tid[], OUT tasks uuid[], OUT waits uuid, OUT is_alone boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    candidate record;
+    passed    bigint;
+BEGIN
+    is_alone := false;
+    SELECT count(*) INTO passed FROM duly.session WHERE waits_for IS NOT NULL;
+    FOR candidate IN
+        SELECT d.ctid, d.task, r.rank >= 10 AS suspect
+        FROM unnest(in_lanes, in_ranks, since) r(lane, rank, since),
+             LATERAL (SELECT w.ctid, w.task, w.run_at FROM duly.due w
+                      WHERE w.lane = r.lane AND w.rank = r.rank
+                        AND w.run_at >= r.since AND w.run_at <= at
+                      ORDER BY w.run_at, w.task LIMIT wanted + passed
+                      FOR UPDATE SKIP LOCKED) d
+        ORDER BY d.run_at + r.rank % 10 * ageing, d.task
+    LOOP
+        EXIT WHEN cardinality(tasks) >= wanted;
+        IF candidate.suspect AND NOT (idle AND tasks IS NULL) THEN
+            CONTINUE WHEN EXISTS (
+                SELECT FROM duly.session s
+                WHERE s.waits_for = candidate.task AND s.id <> who AND s.ended_at IS NULL
+                  AND EXISTS (SELECT FROM duly.grant_log g
+                              WHERE g.session = s.id AND g.live > 0));
+            waits := candidate.task;
+            EXIT;
+        END IF;
+        rows := rows || candidate.ctid;
+        tasks := tasks || candidate.task;
+        is_alone := candidate.suspect;
+        EXIT WHEN is_alone;
+    END LOOP;
+END
+$$;
+
+-- Commits successes of a session and grants it what is due in these ranges, in one go. `asked` is the
+-- number of its claim; without one nothing is granted. `done` names the successes that were
+-- committed, `heads` tells where each of the ranges starts now.
+CREATE FUNCTION duly.exchange(
+    who uuid, ended uuid[], ended_epochs integer[], results text[], asked bigint, wanted integer,
+    in_lanes integer[], in_ranks smallint[], since bigint[], byte_limit bigint, ageing bigint,
+    default_timeout integer, slack integer,
+    OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held bigint, OUT picky boolean,
+    OUT echo boolean, OUT paused_tenants text[], OUT paused_queues text[], OUT heads bigint[],
+    OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
+    OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
+    OUT granted_ats bigint[], OUT payloads text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    s         record;
+    o_lanes   integer[] := in_lanes;
+    o_ranks   smallint[] := in_ranks;
+    o_since   bigint[] := since;
+    sequences bigint[];
+    rows      tid[];
+    picked    uuid[];
+    waits     uuid;
+    is_alone  boolean;
+BEGIN
+    at := duly.now();
+    echo := false;
+    IF asked IS NULL THEN
+        SELECT newest, alone, waits_for INTO s
+        FROM duly.session WHERE id = who AND ended_at IS NULL;
+    ELSE
+        SELECT newest, alone, waits_for INTO s
+        FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;
+    END IF;
+    is_open := FOUND;
+    IF cardinality(ended) > 0 THEN
+        WITH finished AS (
+            UPDATE duly.task t
+            SET status = 3, finished_at = at, charged = t.charged + 1, result = e.result,
+                error = NULL
+            FROM unnest(ended, ended_epochs, results) e(id, epoch, result)
+            WHERE t.id = e.id AND t.epoch = e.epoch AND t.session = who AND t.status = 2
+            RETURNING t.id, t.sequence)
+        SELECT array_agg(f.id), array_agg(f.sequence) INTO done, sequences FROM finished f;
+        IF done IS NOT NULL THEN
+            PERFORM duly.end_leases(array_fill(who, ARRAY[cardinality(done)]), sequences, true);
+        END IF;
+    END IF;
+    SELECT array_agg(p.tenant), array_agg(p.queue) INTO paused_tenants, paused_queues
+    FROM duly.pause p;
+    SELECT coalesce(sum(g.live), 0) INTO held FROM duly.grant_log g WHERE g.session = who;
+    IF NOT is_open THEN
+        RETURN;
+    END IF;
+    picky := s.alone OR s.waits_for IS NOT NULL;
+    IF asked IS NULL THEN
+        RETURN;
+    END IF;
+    IF NOT duly.admits(who, s.newest, asked) THEN
+        echo := true;
+        UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked;
+        SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
+               array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
+               array_agg(t.run_at), array_agg(t.granted_at), array_agg(t.payload)
+        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
+        FROM (SELECT t.* FROM duly.grant_log g,
+                     unnest(g.tasks, g.epochs) WITH ORDINALITY l(id, epoch, n)
+                     JOIN duly.task t ON t.id = l.id
+              WHERE g.session = who AND g.sequence = asked
+                AND t.epoch = l.epoch AND t.session = who AND t.status = 2
+              ORDER BY l.n) t;
+        RETURN;
+    END IF;
+    is_alone := s.alone AND held > 0;
+    IF paused_tenants IS NOT NULL THEN
+        SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.since)
+        INTO o_lanes, o_ranks, o_since
+        FROM unnest(in_lanes, in_ranks, since) r(lane, rank, since)
+        WHERE NOT EXISTS (
+            SELECT FROM duly.lane n JOIN duly.pause p ON p.tenant = n.tenant AND p.queue = n.queue
+            WHERE n.id = r.lane);
+    END IF;
+    IF wanted > 0 AND NOT is_alone AND cardinality(o_lanes) > 0 THEN
+        IF 10 <= ANY (o_ranks) THEN
+            SELECT p.rows, p.tasks, p.waits, p.is_alone INTO rows, picked, waits, is_alone
+            FROM duly.pick_warily(who, o_lanes, o_ranks, o_since, wanted, at, ageing, held = 0) p;
+        ELSE
+            SELECT p.rows, p.tasks INTO rows, picked
+            FROM duly.pick(o_lanes, o_ranks, o_since,
+                           duly.shares(o_lanes, o_ranks, o_since, at, wanted, ageing), at) p;
+        END IF;
+    END IF;
+    IF picked IS NOT NULL AND byte_limit < (
+        SELECT sum(octet_length(t.payload)) FROM duly.task t WHERE t.id = ANY (picked))
+    THEN
+        SELECT array_agg(b.row), array_agg(b.id) INTO rows, picked
+        FROM (SELECT k.row, t.id,
+                     sum(octet_length(t.payload)) OVER (ORDER BY t.run_at + t.rank % 10 * ageing, t.id)
+                         AS bytes,
+                     row_number() OVER (ORDER BY t.run_at + t.rank % 10 * ageing, t.id) AS n
+              FROM unnest(rows, picked) k(row, id) JOIN duly.task t ON t.id = k.id) b
+        WHERE b.bytes <= byte_limit OR b.n = 1;
+    END IF;
+    IF picked IS NOT NULL THEN
+        DELETE FROM duly.due d WHERE d.ctid = ANY (rows);
+        WITH granted AS (
+            UPDATE duly.task t
+            SET status = 2, epoch = t.epoch + 1, session = who, sequence = asked, granted_at = at,
+                extended_to = NULL
+            WHERE t.id = ANY (picked) AND t.status = 1 AND t.run_at <= at
+            RETURNING t.id, t.epoch, t.run, t.charged, t.retries, t.timeout_ms, t.lane, t.run_at,
+                      t.rank, t.payload)
+        SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
+               array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
+               array_agg(t.run_at), array_agg(at), array_agg(t.payload)
+        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
+        FROM (SELECT * FROM granted g ORDER BY g.run_at + g.rank % 10 * ageing, g.id) t;
+    END IF;
+    is_alone := is_alone AND (held > 0 OR tasks IS NOT NULL);
+    picky := is_alone OR waits IS NOT NULL;
+    IF (s.newest, s.alone, s.waits_for) IS DISTINCT FROM (asked, is_alone, waits) THEN
+        UPDATE duly.session SET newest = asked, alone = is_alone, waits_for = waits WHERE id = who;
+    END IF;
+    IF s.newest < asked THEN
+        DELETE FROM duly.grant_log g WHERE g.session = who AND g.live <= 0 AND g.sequence < asked;
+    END IF;
+    IF tasks IS NOT NULL THEN
+        held := held + cardinality(tasks);
+        INSERT INTO duly.grant_log AS g (session, sequence, granted_at, served_at, deadline, live,
+                                         received, tasks, epochs)
+        VALUES (who, asked, at, at,
+                at + slack + (SELECT min(coalesce(u.ms, default_timeout)) FROM unnest(timeouts) u(ms)),
+                cardinality(tasks), false, tasks, epochs)
+        ON CONFLICT (session, sequence) DO UPDATE
+        SET granted_at = at, served_at = at, deadline = excluded.deadline, live = excluded.live,
+            received = false, tasks = excluded.tasks, epochs = excluded.epochs;
+    END IF;
+    heads := ARRAY(
+        SELECT (SELECT d.run_at FROM duly.due d
+                WHERE d.lane = r.lane AND d.rank = r.rank AND d.run_at >= r.since
+                ORDER BY d.run_at LIMIT 1)
+        FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n)
+        ORDER BY r.n);
+END
+$$;

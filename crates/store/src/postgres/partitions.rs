@@ -1,0 +1,44 @@
+//! The days of the task table. Those of the next week are made ahead, others when the first task
+//! comes that needs them.
+
+use std::collections::BTreeSet;
+
+use duly_core::id::TaskId;
+
+use super::PostgresStore;
+use super::error::Result;
+
+/// How many days are made ahead.
+const AHEAD: i32 = 7;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The days of these tasks.
+pub(super) fn of(tasks: impl Iterator<Item = TaskId>) -> BTreeSet<i32> {
+    tasks.map(|task| day(task.first_due().millis())).collect()
+}
+
+fn day(millis: i64) -> i32 {
+    i32::try_from(millis.div_euclid(DAY_MS)).unwrap_or(i32::MAX)
+}
+
+impl PostgresStore {
+    /// Makes sure that today and the next days are there.
+    pub(super) async fn make_next_days(&self, now: i64) -> Result<()> {
+        self.make_days((day(now)..=day(now) + AHEAD).collect()).await
+    }
+
+    /// Makes sure that these days are there.
+    pub(super) async fn make_days(&self, days: BTreeSet<i32>) -> Result<()> {
+        let client = self.pool.get().await?;
+        let days: Vec<_> = days.into_iter().collect();
+        let select = "/* partition.missing */ SELECT d.day FROM unnest($1::integer[]) d(day)
+            WHERE to_regclass('duly.task_' || to_char(date '1970-01-01' + d.day, 'YYYYMMDD'))
+                  IS NULL";
+        for row in client.query(select, &[&days]).await? {
+            // One transaction each: whoever waits for one of them waits for no more.
+            let day: i32 = row.try_get(0)?;
+            client.execute("/* partition.make */ SELECT duly.make_day($1)", &[&day]).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,312 @@
+//! Finish a batch and claim the next, in one commit and mostly in one round trip.
+
+use std::sync::Arc;
+
+use deadpool_postgres::GenericClient;
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
+use duly_core::limits::STORE_BATCH_BYTES;
+use duly_core::ports::store::{Claim, Exchange, Exchanged};
+use foldhash::{HashMap, HashSet};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::state::each;
+use super::{Scope, Verb, finish};
+use crate::postgres::PostgresStore;
+use crate::postgres::error::Result;
+use crate::postgres::heads::{self, Head, Moment};
+use crate::postgres::lease;
+use crate::postgres::range::Range;
+use crate::postgres::row;
+use crate::postgres::sessions::Session;
+use crate::postgres::wakes::Wakes;
+
+/// At least so many ranges are looked at, since some may turn out to be empty.
+const RANGES: usize = 16;
+
+const EXCHANGE: &str = "/* exchange */ SELECT * FROM duly.exchange(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+
+impl PostgresStore {
+    pub(in crate::postgres) async fn trade(&self, exchange: &Exchange) -> Result<Exchanged> {
+        let session = self.session(exchange.session).await?;
+        let trade = Trade { exchange, session, items: Items::sort(&exchange.finishes) };
+        let mut traded = if trade.items.slow.is_empty() {
+            self.insist(|| self.trade_at_once(&trade)).await?
+        } else {
+            self.run(&trade).await?
+        };
+        self.note(&traded);
+        if !traded.is_open {
+            self.sessions.forget(exchange.session);
+        }
+        let finished = self.answers(&trade, &mut traded).await?;
+        let next_due = self.next_due(&trade, &traded).await?;
+        Ok(Exchanged { finished, leases: traded.leases, next_due: next_due.map(row::instant) })
+    }
+
+    async fn trade_at_once(&self, trade: &Trade<'_>) -> Result<Traded> {
+        let client = self.pool.get().await?;
+        let looked_at = trade.look(self, &Wakes::default());
+        trade.call(self, &client, looked_at).await
+    }
+
+    /// What this node learns from an exchange.
+    fn note(&self, traded: &Traded) {
+        self.clock.learn(traded.now);
+        self.pauses.replace(traded.paused.iter().cloned());
+        self.heads.learn(traded.looked_at, traded.heads.iter().copied());
+    }
+
+    /// One answer per finish: some were given, plain successes are done or have to be looked up.
+    async fn answers(&self, trade: &Trade<'_>, traded: &mut Traded) -> Result<Vec<Finished>> {
+        let done: HashSet<Uuid> = traded.done.drain(..).collect();
+        let missing: Vec<_> =
+            trade.items.ids.iter().filter(|id| !done.contains(*id)).copied().collect();
+        let refused = self.refusals(trade, traded.is_open, missing).await?;
+        let mut slow = traded.slow.drain(..);
+        let answer = |item: &Finish| {
+            if trade.items.is_slow(item) {
+                return slow.next().expect("one answer per item");
+            }
+            refused.get(&row::uuid(item.task)).copied().unwrap_or(Finished::Done)
+        };
+        Ok(trade.exchange.finishes.iter().map(answer).collect())
+    }
+
+    /// Why plain successes were not committed: they were before, or the lease is gone.
+    async fn refusals(
+        &self,
+        trade: &Trade<'_>,
+        is_open: bool,
+        missing: Vec<Uuid>,
+    ) -> Result<HashMap<Uuid, Finished>> {
+        if missing.is_empty() {
+            return Ok(HashMap::default());
+        }
+        let client = self.pool.get().await?;
+        let select = "/* finish.refusal */ SELECT task.id, epoch, session, status, lane.tenant
+            FROM duly.task JOIN duly.lane ON lane.id = task.lane WHERE task.id = ANY($1)";
+        let statement = client.prepare_cached(select).await?;
+        let rows = client.query(&statement, &[&missing]).await?;
+        let mut refused: HashMap<_, _> =
+            missing.into_iter().map(|id| (id, Finished::Unknown)).collect();
+        let tenant = trade.session.as_ref().and_then(|session| session.opened.tenant.as_ref());
+        let tenant = tenant.filter(|_| is_open);
+        let holder = row::session_uuid(trade.exchange.session);
+        for found in rows {
+            let id: Uuid = found.try_get(0)?;
+            let owner: &str = found.try_get(4)?;
+            if tenant.is_some_and(|it| it.as_str() != owner) {
+                continue;
+            }
+            let (epoch, session): (i32, Option<Uuid>) = (found.try_get(1)?, found.try_get(2)?);
+            let item = trade.items.epochs.get(&id);
+            let same_lease = item == Some(&epoch) && session == Some(holder);
+            let status = row::decode_status(found.try_get(3)?, id)?;
+            let success = Outcome::Success { result: None };
+            let known = same_lease && finish::is_same(status, &success);
+            refused.insert(id, if known { Finished::Done } else { Finished::LeaseLost });
+        }
+        Ok(refused)
+    }
+
+    /// When a claim of this session could be granted something. What it may not have now does not
+    /// count, or it would ask for it again and again.
+    async fn next_due(&self, trade: &Trade<'_>, traded: &Traded) -> Result<Option<i64>> {
+        let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
+            return Ok(None);
+        };
+        let busy = traded.held > 0;
+        if (traded.echo && traded.leases.is_empty()) || (traded.picky && busy) {
+            return Ok(None);
+        }
+        let serves = self.claimable(session);
+        let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= traded.now;
+        let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
+        let passed = self.heads.due(traded.now, usize::MAX, &serves);
+        let passed: Vec<_> =
+            passed.into_iter().filter(|(range, at)| passed_by(*at, *range)).collect();
+        if passed.is_empty() {
+            return Ok(next);
+        }
+        let client = self.pool.get().await?;
+        let after = vec![traded.now; passed.len()];
+        let (lanes, ranks) = (each(&passed, |it| it.0.lane), each(&passed, |it| it.0.rank));
+        let rows = client.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
+        let mut nexts = vec![next];
+        for found in rows {
+            nexts.push(found.try_get(2)?);
+        }
+        Ok(nexts.into_iter().flatten().min())
+    }
+}
+
+/// An exchange on its way.
+struct Trade<'a> {
+    exchange: &'a Exchange,
+    /// Nothing if it is not open.
+    session: Option<Arc<Session>>,
+    items: Items<'a>,
+}
+
+/// The outcomes of an exchange: those that need a look at their row, and plain successes.
+struct Items<'a> {
+    slow: Vec<&'a Finish>,
+    named_twice: HashSet<Uuid>,
+    /// Of plain successes, by their ids.
+    ids: Vec<Uuid>,
+    results: Vec<Option<&'a str>>,
+    epochs: HashMap<Uuid, i32>,
+}
+
+impl<'a> Items<'a> {
+    fn sort(finishes: &'a [Finish]) -> Self {
+        let mut seen = HashSet::default();
+        let twice = finishes.iter().map(|item| row::uuid(item.task)).filter(|id| !seen.insert(*id));
+        let mut items = Self {
+            slow: Vec::new(),
+            named_twice: twice.collect(),
+            ids: Vec::new(),
+            results: Vec::new(),
+            epochs: HashMap::default(),
+        };
+        let mut plain = Vec::new();
+        for item in finishes {
+            match &item.outcome {
+                Outcome::Success { result } if !items.is_slow(item) => {
+                    plain.push((row::uuid(item.task), item.epoch, result.as_deref()));
+                }
+                _ => items.slow.push(item),
+            }
+        }
+        plain.sort_unstable_by_key(|(id, ..)| *id);
+        items.ids = each(&plain, |it| it.0);
+        items.results = each(&plain, |it| it.2);
+        items.epochs = plain.iter().map(|it| (it.0, row::encode_count(it.1))).collect();
+        items
+    }
+
+    fn is_slow(&self, item: &Finish) -> bool {
+        let plain = matches!(item.outcome, Outcome::Success { .. });
+        !plain
+            || item.progress.is_some()
+            || item.log.is_some()
+            || self.named_twice.contains(&row::uuid(item.task))
+    }
+}
+
+/// Where a claim looks, and since when it could have known better.
+struct LookedAt {
+    ranges: Vec<Range>,
+    since: Vec<i64>,
+    moment: Moment,
+}
+
+/// What came of an exchange.
+struct Traded {
+    now: i64,
+    slow: Vec<Finished>,
+    done: Vec<Uuid>,
+    leases: Vec<Lease>,
+    is_open: bool,
+    held: i64,
+    picky: bool,
+    echo: bool,
+    paused: Vec<(duly_core::name::TenantName, duly_core::name::QueueName)>,
+    heads: Vec<Head>,
+    looked_at: Moment,
+}
+
+impl Verb for Trade<'_> {
+    type Answer = Traded;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Traded> {
+        let slow = finish::finish(scope, self.exchange, &self.items.slow).await?;
+        let looked_at = self.look(scope.store, &scope.wakes);
+        let traded = self.call(scope.store, scope.transaction(), looked_at).await?;
+        // The look came after what this transaction has put there.
+        for (range, _) in &traded.heads {
+            scope.wakes.seen(*range);
+        }
+        Ok(Traded { slow, ..traded })
+    }
+}
+
+impl Trade<'_> {
+    /// The ranges that the claim looks at: those that are due, as far as is known.
+    fn look(&self, store: &PostgresStore, own: &Wakes) -> LookedAt {
+        let moment = store.heads.moment();
+        let claim = self.exchange.claim.as_ref();
+        let (Some(session), Some(claim)) = (&self.session, claim) else {
+            return LookedAt { ranges: Vec::new(), since: Vec::new(), moment };
+        };
+        let now = store.estimate();
+        let serves = store.claimable(session);
+        let mut due: HashMap<Range, i64> =
+            store.heads.due(now, claim.max.max(RANGES), &serves).into_iter().collect();
+        for (range, at) in own.ranges().filter(|(range, at)| *at <= now && serves(range.lane)) {
+            let known = due.entry(range).or_insert(at);
+            *known = at.min(*known);
+        }
+        let since = due.values().map(|at| (*at).min(store.probed_since(now))).collect();
+        LookedAt { ranges: due.into_keys().collect(), since, moment }
+    }
+
+    async fn call(
+        &self,
+        store: &PostgresStore,
+        client: &impl GenericClient,
+        looked_at: LookedAt,
+    ) -> Result<Traded> {
+        let claim: Option<&Claim> = self.exchange.claim.as_ref();
+        let epochs: Vec<_> = self.items.ids.iter().map(|id| self.items.epochs[id]).collect();
+        let max = claim.map_or(0, |claim| i32::try_from(claim.max).unwrap_or(i32::MAX));
+        let statement = client.prepare_cached(EXCHANGE).await?;
+        let bytes = i64::try_from(STORE_BATCH_BYTES).expect("a few megabytes");
+        let found = client
+            .query_one(
+                &statement,
+                &[
+                    &row::session_uuid(self.exchange.session),
+                    &self.items.ids,
+                    &epochs,
+                    &self.items.results,
+                    &claim.map(|claim| row::encode_sequence(claim.sequence)),
+                    &max,
+                    &each(&looked_at.ranges, |it| it.lane),
+                    &each(&looked_at.ranges, |it| it.rank),
+                    &looked_at.since,
+                    &bytes,
+                    &heads::ageing(),
+                    &lease::default_timeout(),
+                    &lease::slack(),
+                ],
+            )
+            .await?;
+        read(store, client, &found, looked_at).await
+    }
+}
+
+async fn read(
+    store: &PostgresStore,
+    client: &impl GenericClient,
+    found: &Row,
+    looked_at: LookedAt,
+) -> Result<Traded> {
+    let heads: Option<Vec<Option<i64>>> = found.try_get("heads")?;
+    let heads = heads.unwrap_or_default();
+    Ok(Traded {
+        now: found.try_get("at")?,
+        slow: Vec::new(),
+        done: found.try_get::<_, Option<Vec<Uuid>>>("done")?.unwrap_or_default(),
+        leases: lease::read(&store.lanes, client, found).await?,
+        is_open: found.try_get("is_open")?,
+        held: found.try_get("held")?,
+        picky: found.try_get::<_, Option<bool>>("picky")?.unwrap_or(false),
+        echo: found.try_get("echo")?,
+        paused: lease::paused(found)?,
+        heads: looked_at.ranges.into_iter().zip(heads).collect(),
+        looked_at: looked_at.moment,
+    })
+}

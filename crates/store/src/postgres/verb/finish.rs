@@ -1,0 +1,174 @@
+//! Outcomes other than a plain success, and batches that name a task twice: item by item, on rows that
+//! are locked. Plain successes are committed by the exchange itself.
+
+use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::ports::store::Exchange;
+use duly_core::progress::Progress;
+use duly_core::state::{Event, Status};
+use duly_core::task::Failure;
+use foldhash::HashMap;
+use uuid::Uuid;
+
+use super::ledger::Ledger;
+use super::log::{self, Logged};
+use super::state::State;
+use super::{Scope, progress};
+use crate::postgres::error::Result;
+use crate::postgres::row;
+
+/// Commits these outcomes of an exchange; answers in their order.
+pub(super) async fn finish(
+    scope: &mut Scope<'_>,
+    exchange: &Exchange,
+    items: &[&Finish],
+) -> Result<Vec<Finished>> {
+    let ids: Vec<_> = items.iter().map(|item| row::uuid(item.task)).collect();
+    let mut states = State::lock(scope, &ids).await?;
+    let (mut ledger, mut news) = (Ledger::default(), News::default());
+    let mut answers = Vec::with_capacity(items.len());
+    for item in items {
+        answers.push(one(scope, exchange, item, &mut states, (&mut ledger, &mut news)).await?);
+    }
+    ledger.close(scope).await?;
+    progress::keep(scope, news.progress).await?;
+    log::keep(scope, news.logs).await?;
+    Ok(answers)
+}
+
+/// What came with outcomes that are committed.
+#[derive(Default)]
+struct News<'a> {
+    progress: Vec<(Uuid, &'a Progress)>,
+    logs: Vec<Logged<'a>>,
+}
+
+impl<'a> News<'a> {
+    fn add(&mut self, state: &State, item: &'a Finish) {
+        self.progress.extend(item.progress.as_ref().map(|progress| (state.id, progress)));
+        self.logs.extend(item.log.as_ref().map(|chunk| {
+            let (epoch, run) = (state.epoch, state.run);
+            let attempt = row::encode_count(state.charged + 1);
+            Logged { task: state.id, epoch, run, attempt, chunk }
+        }));
+    }
+}
+
+async fn one<'a>(
+    scope: &Scope<'_>,
+    exchange: &Exchange,
+    item: &'a Finish,
+    states: &mut HashMap<Uuid, State>,
+    (ledger, news): (&mut Ledger, &mut News<'a>),
+) -> Result<Finished> {
+    let session = row::session_uuid(exchange.session);
+    let Some(state) = states.get_mut(&row::uuid(item.task)) else { return Ok(Finished::Unknown) };
+    if scope.is_foreign(exchange.session, state.lane).await? {
+        return Ok(Finished::Unknown);
+    }
+    if !state.is_held(session, row::encode_count(item.epoch)) {
+        let known =
+            repeats(state, session, item) || was_heard(scope, exchange, item, state).await?;
+        return Ok(if known { Finished::Done } else { Finished::LeaseLost });
+    }
+    news.add(state, item);
+    conclude(scope, state, item, ledger)?;
+    Ok(Finished::Done)
+}
+
+fn conclude(
+    scope: &Scope<'_>,
+    state: &mut State,
+    item: &Finish,
+    ledger: &mut Ledger,
+) -> Result<()> {
+    ledger.end_lease(state, true);
+    match &item.outcome {
+        Outcome::Success { result } => {
+            state.charged += 1;
+            state.error = None;
+            state.result = result.as_deref().map(str::to_owned);
+            state.move_on(Event::Succeed, scope.now.millis());
+        }
+        Outcome::Fail { error } => fail(scope, state, error, ledger),
+        Outcome::Retry { error, entropy, after } => {
+            let attempt = state.charged + 1;
+            let wait = state.policy()?.wait_or(*after, attempt, *entropy);
+            retry(scope, state, error, scope.now.plus(wait).millis(), ledger);
+        }
+        Outcome::Release => {
+            state.move_on(Event::Release, scope.now.millis());
+            ledger.wait(state);
+        }
+    }
+    ledger.write(state.clone());
+    Ok(())
+}
+
+fn fail(scope: &Scope<'_>, state: &mut State, error: &Failure, ledger: &mut Ledger) {
+    ledger.record(state, error);
+    state.charged += 1;
+    state.set_error(error);
+    state.move_on(Event::Fail, scope.now.millis());
+    ledger.bury(state, error);
+}
+
+/// A failed attempt: the task waits for its next one, or there is none.
+pub(super) fn retry(
+    scope: &Scope<'_>,
+    state: &mut State,
+    error: &Failure,
+    run_at: i64,
+    ledger: &mut Ledger,
+) {
+    if state.charged + 1 > state.retries {
+        return fail(scope, state, error, ledger);
+    }
+    ledger.record(state, error);
+    state.charged += 1;
+    state.set_error(error);
+    state.run_at = run_at;
+    state.move_on(Event::Retry, scope.now.millis());
+    ledger.wait(state);
+}
+
+/// Whether the same outcome was committed before.
+fn repeats(state: &State, session: Uuid, item: &Finish) -> bool {
+    let same_lease = state.epoch == row::encode_count(item.epoch) && state.session == Some(session);
+    same_lease && is_same(state.status, &item.outcome)
+}
+
+/// Whether a task in this state may be there by this outcome.
+pub(super) fn is_same(status: Status, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Success { .. } => status == Status::Success,
+        Outcome::Fail { .. } => status == Status::Failed,
+        Outcome::Retry { .. } => matches!(status, Status::Pending | Status::Failed),
+        Outcome::Release => status == Status::Pending,
+    }
+}
+
+/// Whether this exchange is a repeated one, whose claim was granted the task again right after the
+/// task was put back by this very outcome. What ended the lease otherwise has left another attempt.
+async fn was_heard(
+    scope: &Scope<'_>,
+    exchange: &Exchange,
+    item: &Finish,
+    state: &State,
+) -> Result<bool> {
+    let Some(claim) = &exchange.claim else { return Ok(false) };
+    let next = row::encode_count(item.epoch.saturating_add(1));
+    if !state.is_held(row::session_uuid(claim.session), next)
+        || state.sequence != Some(row::encode_sequence(claim.sequence))
+    {
+        return Ok(false);
+    }
+    let select = "/* finish.was_heard */ SELECT error FROM duly.attempt
+        WHERE task = $1 AND epoch = $2";
+    let rows = scope.query(select, &[&state.id, &row::encode_count(item.epoch)]).await?;
+    let kept: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;
+    Ok(match &item.outcome {
+        Outcome::Release => kept.is_none(),
+        Outcome::Retry { error, .. } => kept == Some(row::encode_failure(error)),
+        Outcome::Success { .. } | Outcome::Fail { .. } => false,
+    })
+}

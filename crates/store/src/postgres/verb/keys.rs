@@ -1,0 +1,123 @@
+//! Idempotency keys: which task each stands for.
+
+use duly_core::id::TaskId;
+use duly_core::json::hash_bytes;
+use duly_core::limits::IDEMPOTENCY_KEY_TTL;
+use duly_core::ports::store::Submitted;
+use duly_core::task::{Idempotency, NewTask};
+use foldhash::HashMap;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::Scope;
+use super::state::each;
+use crate::postgres::error::{Fault, Result};
+use crate::postgres::row;
+
+type Hash = [u8; 32];
+
+/// The keys of a batch.
+#[derive(Default)]
+pub(super) struct Keys {
+    known: HashMap<Hash, Known>,
+    taken: Vec<(Hash, Uuid, Hash)>,
+}
+
+/// What a key stands for.
+struct Known {
+    task: TaskId,
+    body: Hash,
+}
+
+impl Keys {
+    /// Reads what is known of the keys of these tasks.
+    pub(super) async fn read(scope: &Scope<'_>, tasks: &[&NewTask]) -> Result<Self> {
+        let keys: Vec<_> = tasks.iter().filter_map(|task| hash(task)).collect();
+        let mut found = Self::default();
+        if keys.is_empty() {
+            return Ok(found);
+        }
+        let keys = each(&keys, |key| key.as_slice());
+        let select = "/* submit.known_keys */ SELECT key, task, body FROM duly.idempotency
+            WHERE key = ANY($1) AND created_at > $2
+              AND EXISTS (SELECT FROM duly.task WHERE task.id = idempotency.task)";
+        for row in scope.query(select, &[&keys, &oldest(scope)]).await? {
+            let task: Uuid = row.try_get(1)?;
+            let (key, body) = (row.try_get(0)?, row.try_get(2)?);
+            let known = Known { task: row::task_id(task), body: digest(body, task)? };
+            found.known.insert(digest(key, task)?, known);
+        }
+        Ok(found)
+    }
+
+    /// The answer to a task whose key was used before, if it was.
+    pub(super) fn answer(&self, task: &NewTask) -> Option<Submitted> {
+        let idempotency = task.idempotency.as_ref()?;
+        let known = self.known.get(&hash(task)?)?;
+        let same_body = known.body == idempotency.body;
+        Some(if same_body { Submitted::Replayed { id: known.task } } else { Submitted::KeyReused })
+    }
+
+    /// The key stands for this task from now on.
+    pub(super) fn take(&mut self, task: &NewTask) {
+        if let (Some(key), Some(Idempotency { body, .. })) = (hash(task), &task.idempotency) {
+            self.known.insert(key, Known { task: task.id, body: *body });
+            self.taken.push((key, row::uuid(task.id), *body));
+        }
+    }
+
+    /// Writes the keys that were taken, in their order. Somebody else may have been faster.
+    pub(super) async fn write(mut self, scope: &Scope<'_>) -> Result<()> {
+        if self.taken.is_empty() {
+            return Ok(());
+        }
+        self.taken.sort_unstable();
+        let keys = each(&self.taken, |it| it.0.as_slice());
+        let stale = "/* submit.stale_keys */ DELETE FROM duly.idempotency
+            WHERE key = ANY($1) AND (created_at <= $2
+               OR NOT EXISTS (SELECT FROM duly.task WHERE task.id = idempotency.task))";
+        scope.execute(stale, &[&keys, &oldest(scope)]).await?;
+        let insert = "/* submit.take_keys */ INSERT INTO duly.idempotency
+                (key, task, body, created_at)
+            SELECT u.key, u.task, u.body, $4
+            FROM unnest($1::bytea[], $2::uuid[], $3::bytea[]) u(key, task, body)
+            ON CONFLICT (key) DO NOTHING";
+        let tasks = each(&self.taken, |it| it.1);
+        let bodies = each(&self.taken, |it| it.2.as_slice());
+        let now = scope.now.millis();
+        let written = scope.execute(insert, &[&keys, &tasks, &bodies, &now]).await?;
+        if written < self.taken.len() as u64 {
+            return Err(Fault::Raced);
+        }
+        self.forget_old(scope).await
+    }
+
+    /// Old keys go as new ones come, two for one, so that no sweep is ever needed.
+    async fn forget_old(&self, scope: &Scope<'_>) -> Result<()> {
+        let delete = "/* submit.forget_old_keys */ DELETE FROM duly.idempotency
+            WHERE ctid = ANY(ARRAY(SELECT ctid FROM duly.idempotency WHERE created_at <= $1
+                                   ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED))";
+        let some = i64::try_from(self.taken.len() * 2).expect("a small number");
+        scope.execute(delete, &[&oldest(scope), &some]).await?;
+        Ok(())
+    }
+}
+
+/// Names a tenant's key.
+fn hash(task: &NewTask) -> Option<Hash> {
+    let idempotency = task.idempotency.as_ref()?;
+    let mut hasher = Sha256::new();
+    hash_bytes(task.lane.tenant.as_str().as_bytes(), &mut hasher);
+    hash_bytes(idempotency.key.as_bytes(), &mut hasher);
+    Some(hasher.finalize().into())
+}
+
+fn digest(bytes: &[u8], task: Uuid) -> Result<Hash> {
+    bytes.try_into().map_err(|_| row::corrupt("idempotency", "key", task))
+}
+
+/// Keys up to this age are forgotten.
+fn oldest(scope: &Scope<'_>) -> i64 {
+    let ttl = i64::try_from(IDEMPOTENCY_KEY_TTL.as_millis()).expect("a day fits");
+    scope.now.millis() - ttl
+}

@@ -1,0 +1,164 @@
+//! Reap: take back leases that are overdue or that nobody acknowledged, batch by batch.
+
+use duly_core::ports::store::{Reap, Reaped};
+use duly_core::ports::work_source::{TakenBack, Why};
+use duly_core::task::Failure;
+
+use super::finish::retry;
+use super::ledger::Ledger;
+use super::state::State;
+use super::take_back::{Batch, Reason, TakeBack, take_back};
+use super::{Scope, Verb};
+use crate::postgres::PostgresStore;
+use crate::postgres::error::Result;
+use crate::postgres::row;
+
+/// Batches that one call looks at.
+const BATCHES: i64 = 1_000;
+
+type Taken = Vec<(duly_core::id::SessionId, TakenBack)>;
+
+impl PostgresStore {
+    pub(super) async fn reap_all(&self, reap: &Reap) -> Result<Reaped> {
+        let mut reaped = Reaped::default();
+        for (batch, orphaned) in self.run(&Overdue).await? {
+            if orphaned {
+                // Whose node died before it had put everything back.
+                self.run(&TakeBack(batch)).await?;
+            } else {
+                let time_out = TimeOut { batch, entropy: reap.entropy };
+                reaped.taken_back.extend(self.run(&time_out).await?);
+            }
+        }
+        let before = reap.unacknowledged_before.millis();
+        for batch in self.run(&Unheard { before }).await? {
+            reaped.taken_back.extend(self.run(&Release { batch, before }).await?);
+        }
+        reaped.next_deadline = self.run(&NextDeadline).await?.map(row::instant);
+        Ok(reaped)
+    }
+}
+
+/// Finds batches with leases that may be overdue, and tells of each whether its session has ended.
+struct Overdue;
+
+impl Verb for Overdue {
+    type Answer = Vec<(Batch, bool)>;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<(Batch, bool)>> {
+        let select = "/* reap.overdue */ SELECT g.session, g.sequence,
+                s.id IS NULL OR s.ended_at IS NOT NULL
+            FROM duly.grant_log g LEFT JOIN duly.session s ON s.id = g.session
+            WHERE g.deadline <= $1 ORDER BY g.deadline LIMIT $2";
+        let rows = scope.query(select, &[&scope.now.millis(), &BATCHES]).await?;
+        rows.iter().map(|row| Ok((Batch::read(row)?, row.try_get(2)?))).collect()
+    }
+}
+
+/// Ends the leases of a batch that are late, each as a failed attempt; the batch is looked at again
+/// when the next one is.
+struct TimeOut {
+    batch: Batch,
+    entropy: u64,
+}
+
+impl Verb for TimeOut {
+    type Answer = Taken;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Taken> {
+        let (mut ledger, mut taken, mut next) = (Ledger::default(), Vec::new(), i64::MAX);
+        for mut state in self.batch.lock(scope).await? {
+            if state.deadline() > scope.now.millis() {
+                next = next.min(state.deadline());
+                continue;
+            }
+            taken.push(taken_back(self.batch, &state));
+            ledger.end_lease(&state, false);
+            let policy = state.policy().unwrap_or_default();
+            let task = row::task_id(state.id);
+            let wait = policy.wait_for(task, state.charged + 1, self.entropy);
+            let run_at = scope.now.plus(wait).millis();
+            retry(scope, &mut state, &Failure::overdue(), run_at, &mut ledger);
+            state.session = None;
+            ledger.write(state);
+        }
+        ledger.close(scope).await?;
+        let update = "/* reap.look_again */ UPDATE duly.grant_log SET deadline = $3
+            WHERE session = $1 AND sequence = $2";
+        let session = row::session_uuid(self.batch.session);
+        scope.execute(update, &[&session, &self.batch.sequence, &next]).await?;
+        Ok(taken)
+    }
+}
+
+/// Only the newest claim of a session elsewhere can be unheard of: asking for the next one says
+/// that the one before has arrived.
+const UNHEARD: &str = "FROM duly.grant_log g
+    JOIN duly.session s ON s.id = g.session AND s.newest = g.sequence
+    WHERE NOT g.received AND g.served_at < $1 AND g.live > 0
+      AND s.ended_at IS NULL AND s.node IS NULL";
+
+/// Finds batches that nobody has acknowledged.
+struct Unheard {
+    before: i64,
+}
+
+impl Verb for Unheard {
+    type Answer = Vec<Batch>;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Batch>> {
+        let select =
+            format!("/* reap.unheard */ SELECT g.session, g.sequence {UNHEARD} LIMIT {BATCHES}");
+        scope.query(&select, &[&self.before]).await?.iter().map(Batch::read).collect()
+    }
+}
+
+/// Releases a batch that nobody has acknowledged, if it is still so.
+struct Release {
+    batch: Batch,
+    before: i64,
+}
+
+impl Verb for Release {
+    type Answer = Taken;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Taken> {
+        let session = row::session_uuid(self.batch.session);
+        // No claim of the session can come between.
+        let select = format!(
+            "/* reap.release */ SELECT {UNHEARD} AND g.session = $2 AND g.sequence = $3
+             FOR NO KEY UPDATE OF s"
+        );
+        let key = [&self.before as _, &session as _, &self.batch.sequence as _];
+        if scope.query(&select, &key).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut ledger, mut taken) = (Ledger::default(), Vec::new());
+        for mut state in self.batch.lock(scope).await? {
+            taken.push(taken_back(self.batch, &state));
+            take_back(scope, &mut state, Reason::Release, u32::MAX, &mut ledger);
+            ledger.write(state);
+        }
+        ledger.close(scope).await?;
+        Ok(taken)
+    }
+}
+
+fn taken_back(batch: Batch, state: &State) -> (duly_core::id::SessionId, TakenBack) {
+    let epoch = state.epoch.unsigned_abs();
+    (batch.session, TakenBack { task: row::task_id(state.id), epoch, why: Why::Lost })
+}
+
+/// When to look for overdue leases next.
+struct NextDeadline;
+
+impl Verb for NextDeadline {
+    type Answer = Option<i64>;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Option<i64>> {
+        let select = "/* reap.next */ SELECT deadline FROM duly.grant_log
+            WHERE deadline < 9223372036854775807 ORDER BY deadline LIMIT 1";
+        let rows = scope.query(select, &[]).await?;
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
+    }
+}

@@ -1,0 +1,203 @@
+//! Sessions open, beat and end.
+
+use async_trait::async_trait;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::ports::store::{
+    self, Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions,
+};
+use uuid::Uuid;
+
+use super::take_back::{Batch, TakeBack};
+use super::{Scope, Verb};
+use crate::postgres::error::Result;
+use crate::postgres::sessions::{COLUMNS, opened};
+use crate::postgres::{PostgresStore, row, serving};
+
+#[async_trait]
+impl Sessions for PostgresStore {
+    async fn open_session(&self, session: OpenSession) -> store::Result<()> {
+        if self.run(&session).await? {
+            self.sessions.remember(session);
+        }
+        Ok(())
+    }
+
+    async fn beat(&self, beat: Beat) -> store::Result<bool> {
+        Ok(self.run(&beat).await?)
+    }
+
+    async fn keep_alive(&self, sessions: Vec<SessionId>) -> store::Result<Vec<SessionId>> {
+        Ok(self.run(&KeepAlive(sessions)).await?)
+    }
+
+    async fn sessions(&self) -> store::Result<Vec<OpenedSession>> {
+        Ok(self.elsewhere().await?)
+    }
+
+    async fn serving(&self, lane: &Lane) -> store::Result<Vec<SessionId>> {
+        Ok(serving::serving(self, lane).await?)
+    }
+
+    async fn end_session(&self, session: SessionId, ending: Ending) -> store::Result<Vec<TaskId>> {
+        Ok(self.end(session, ending).await?)
+    }
+
+    async fn reap(&self, reap: Reap) -> store::Result<Reaped> {
+        Ok(self.reap_all(&reap).await?)
+    }
+}
+
+impl PostgresStore {
+    /// Open sessions of other processes.
+    async fn elsewhere(&self) -> Result<Vec<OpenedSession>> {
+        let select = format!(
+            "/* session.list */ SELECT {COLUMNS}, beat FROM duly.session
+             WHERE ended_at IS NULL AND node IS DISTINCT FROM $1"
+        );
+        let client = self.pool.get().await?;
+        let statement = client.prepare_cached(&select).await?;
+        let mut sessions = Vec::new();
+        for row in client.query(&statement, &[&self.node]).await? {
+            match opened(&row) {
+                Ok(opened) => {
+                    let beat: i64 = row.try_get(6)?;
+                    sessions.push(OpenedSession { opened, beat: beat.unsigned_abs() });
+                }
+                Err(fault) => tracing::error!(%fault, "a session cannot be read"),
+            }
+        }
+        let open: foldhash::HashSet<_> = sessions.iter().map(|it| it.opened.id).collect();
+        self.sessions.retain(|it| it.home == Home::Local || open.contains(&it.id));
+        Ok(sessions)
+    }
+
+    /// Ends a session and takes back what it holds, batch by batch. Should this node die before the
+    /// last, whoever reaps goes on.
+    async fn end(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
+        let mut tasks = Vec::new();
+        if !self.run(&End { session, ending }).await? {
+            return Ok(tasks);
+        }
+        self.sessions.forget(session);
+        while let Some(batch) = self.run(&FirstBatch(session)).await? {
+            tasks.extend(self.run(&TakeBack(batch)).await?);
+        }
+        Ok(tasks)
+    }
+}
+
+/// Answers whether the session is new.
+impl Verb for OpenSession {
+    type Answer = bool;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        // One that has ended stays so: an echo of its opening must not bring it back.
+        let insert = "/* session.open */ INSERT INTO duly.session
+                (id, node, name, tenant, types, queues, opened_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
+        let node = (self.home == Home::Local).then_some(scope.store.node);
+        let types: Vec<_> = self.types.iter().map(TypeName::as_str).collect();
+        let queues: Vec<_> = self.queues.iter().map(QueueName::as_str).collect();
+        let tenant = self.tenant.as_ref().map(TenantName::as_str);
+        let (id, now) = (row::session_uuid(self.id), scope.now.millis());
+        let new = scope
+            .execute(insert, &[&id, &node, &self.name, &tenant, &types, &queues, &now])
+            .await?;
+        Ok(new > 0)
+    }
+}
+
+impl Verb for Beat {
+    type Answer = bool;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        let session = row::session_uuid(self.session);
+        let unstarted: Vec<_> = self.unstarted.iter().map(|task| row::uuid(*task)).collect();
+        let update = "/* session.beat */ UPDATE duly.session SET beat = beat + 1, unstarted = $2
+            WHERE id = $1 AND ended_at IS NULL";
+        if scope.execute(update, &[&session, &unstarted]).await? == 0 {
+            return Ok(false);
+        }
+        if !self.received.is_empty() {
+            let received: Vec<_> =
+                self.received.iter().map(|it| row::encode_sequence(*it)).collect();
+            let update = "/* grant.receive */ UPDATE duly.grant_log SET received = true
+                WHERE session = $1 AND sequence = ANY($2) AND NOT received";
+            scope.execute(update, &[&session, &received]).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// Signs of life; answers who has ended.
+struct KeepAlive(Vec<SessionId>);
+
+impl Verb for KeepAlive {
+    type Answer = Vec<SessionId>;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<SessionId>> {
+        let mut ids: Vec<_> = self.0.iter().map(|id| row::session_uuid(*id)).collect();
+        ids.sort_unstable();
+        let update = "/* session.keep_alive */ UPDATE duly.session SET beat = beat + 1
+            WHERE id = ANY($1) AND ended_at IS NULL RETURNING id";
+        let mut alive = Vec::new();
+        for row in scope.query(update, &[&ids]).await? {
+            alive.push(row::session_id(row.try_get::<_, Uuid>(0)?));
+        }
+        Ok(self.0.iter().filter(|id| !alive.contains(id)).copied().collect())
+    }
+}
+
+/// Lets a session claim no more. Answers whether it has ended, now or before.
+struct End {
+    session: SessionId,
+    ending: Ending,
+}
+
+impl Verb for End {
+    type Answer = bool;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        let id = row::session_uuid(self.session);
+        let (died, beat) = match self.ending {
+            Ending::Closed => (false, None),
+            Ending::Died { beat } => (true, Some(i64::try_from(beat).unwrap_or(-1))),
+        };
+        let update = "/* session.end */ UPDATE duly.session SET ended_at = $2, died = $3
+            WHERE id = $1 AND ended_at IS NULL AND ($4::bigint IS NULL OR beat = $4)
+            RETURNING waits_for IS NOT NULL";
+        let ended = scope.query(update, &[&id, &scope.now.millis(), &died, &beat]).await?;
+        let Some(row) = ended.first() else {
+            let select = "/* session.has_ended */ SELECT FROM duly.session
+                WHERE id = $1 AND ended_at IS NOT NULL";
+            return Ok(!scope.query(select, &[&id]).await?.is_empty());
+        };
+        if row.try_get(0)? {
+            // Others have passed by the suspect that it waited for.
+            scope.wakes.anywhere(scope.now);
+        }
+        // From now on its batches are overdue.
+        let update = "/* grant.orphan */ UPDATE duly.grant_log SET deadline = 0
+            WHERE session = $1 AND live > 0";
+        scope.execute(update, &[&id]).await?;
+        let delete = "/* grant.forget */ DELETE FROM duly.grant_log
+            WHERE session = $1 AND live <= 0";
+        scope.execute(delete, &[&id]).await?;
+        Ok(true)
+    }
+}
+
+/// A batch that a session still has.
+struct FirstBatch(SessionId);
+
+impl Verb for FirstBatch {
+    type Answer = Option<Batch>;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Option<Batch>> {
+        let select = "/* grant.first */ SELECT session, sequence FROM duly.grant_log
+            WHERE session = $1 ORDER BY sequence LIMIT 1";
+        let rows = scope.query(select, &[&row::session_uuid(self.0)]).await?;
+        rows.first().map(Batch::read).transpose()
+    }
+}

@@ -1,0 +1,167 @@
+//! The part of a task's row that changes, as it is read under a lock and written back.
+
+use duly_core::back_off::BackOff;
+use duly_core::state::{Event, Status, transition};
+use duly_core::task::Failure;
+use foldhash::HashMap;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::Scope;
+use crate::postgres::error::Result;
+use crate::postgres::range::{LaneId, Range};
+use crate::postgres::{lease, row};
+
+/// One task, locked by this transaction.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) id: Uuid,
+    pub(super) epoch: i32,
+    pub(super) session: Option<Uuid>,
+    pub(super) sequence: Option<i64>,
+    pub(super) status: Status,
+    pub(super) lane: LaneId,
+    pub(super) rank: i16,
+    pub(super) run_at: i64,
+    pub(super) granted_at: Option<i64>,
+    pub(super) finished_at: Option<i64>,
+    pub(super) run: i32,
+    pub(super) charged: u32,
+    pub(super) retries: u32,
+    pub(super) losses: u32,
+    pub(super) timeout_ms: Option<i32>,
+    pub(super) extended_to: Option<i64>,
+    pub(super) error: Option<String>,
+    /// Of a success. A task in another state that is written has none.
+    pub(super) result: Option<String>,
+    back_off: Option<String>,
+    /// As it was read: the condition under which it is written.
+    was: (i32, Option<Uuid>, Status),
+}
+
+const COLUMNS: &str = "task.id, task.epoch, task.session, task.sequence, task.status, task.lane, \
+    task.rank, task.run_at, task.granted_at, task.finished_at, task.run, task.charged, \
+    task.retries, task.losses, task.timeout_ms, task.extended_to, task.error, task.back_off";
+
+impl State {
+    /// Locks tasks, in the order of their ids.
+    pub(super) async fn lock(scope: &Scope<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Self>> {
+        let select = format!(
+            "/* task.lock */ SELECT {COLUMNS} FROM duly.task WHERE id = ANY($1)
+             ORDER BY id FOR NO KEY UPDATE"
+        );
+        let rows = scope.query(&select, &[&ids]).await?;
+        rows.iter().map(|row| Self::read(row).map(|state| (state.id, state))).collect()
+    }
+
+    fn read(row: &Row) -> Result<Self> {
+        let id: Uuid = row.try_get(0)?;
+        let count = |index, column| row::count("task", column, id, row.try_get(index)?);
+        let (epoch, session) = (row.try_get(1)?, row.try_get(2)?);
+        let status = row::decode_status(row.try_get(4)?, id)?;
+        Ok(Self {
+            id,
+            epoch,
+            session,
+            sequence: row.try_get(3)?,
+            status,
+            lane: row.try_get(5)?,
+            rank: row.try_get(6)?,
+            run_at: row.try_get(7)?,
+            granted_at: row.try_get(8)?,
+            finished_at: row.try_get(9)?,
+            run: row.try_get(10)?,
+            charged: count(11, "charged")?,
+            retries: count(12, "retries")?,
+            losses: count(13, "losses")?,
+            timeout_ms: row.try_get(14)?,
+            extended_to: row.try_get(15)?,
+            error: row.try_get(16)?,
+            result: None,
+            back_off: row.try_get(17)?,
+            was: (epoch, session, status),
+        })
+    }
+
+    pub(super) fn range(&self) -> Range {
+        Range { lane: self.lane, rank: self.rank }
+    }
+
+    /// When the lease is overdue.
+    pub(super) fn deadline(&self) -> i64 {
+        let limit = self.timeout_ms.unwrap_or_else(lease::default_timeout);
+        let usual =
+            self.granted_at.unwrap_or_default() + i64::from(limit) + i64::from(lease::slack());
+        self.extended_to.unwrap_or(usual)
+    }
+
+    /// Whether this lease lives.
+    pub(super) fn is_held(&self, session: Uuid, epoch: i32) -> bool {
+        self.status == Status::Running && self.epoch == epoch && self.session == Some(session)
+    }
+
+    pub(super) fn policy(&self) -> Result<BackOff> {
+        row::decode_back_off(self.back_off.as_deref(), self.id)
+    }
+
+    /// Moves on; the caller has checked that it can.
+    pub(super) fn move_on(&mut self, event: Event, now: i64) {
+        self.status = transition(self.status, event).expect("checked under the lock");
+        if self.status.is_terminal() {
+            self.finished_at = Some(now);
+        }
+    }
+
+    pub(super) fn set_error(&mut self, error: &Failure) {
+        self.error = Some(row::encode_failure(error));
+    }
+}
+
+/// Writes tasks back, each on the condition that it is as it was read.
+pub(super) async fn write(scope: &Scope<'_>, states: &[State]) -> Result<()> {
+    if states.is_empty() {
+        return Ok(());
+    }
+    let update = "/* task.write */ UPDATE duly.task t
+        SET epoch = c.epoch, session = c.session, status = c.status, rank = c.rank,
+            run_at = c.run_at, granted_at = c.granted_at, finished_at = c.finished_at, run = c.run,
+            charged = c.charged, losses = c.losses, error = c.error, result = c.result
+        FROM unnest($1::uuid[], $2::integer[], $3::uuid[], $4::smallint[], $5::integer[],
+                    $6::uuid[], $7::smallint[], $8::smallint[], $9::bigint[], $10::bigint[],
+                    $11::bigint[], $12::integer[], $13::integer[], $14::integer[], $15::text[],
+                    $16::text[])
+            c(id, was_epoch, was_session, was_status, epoch, session, status, rank, run_at,
+              granted_at, finished_at, run, charged, losses, error, result)
+        WHERE t.id = c.id AND t.epoch = c.was_epoch AND t.status = c.was_status
+          AND t.session IS NOT DISTINCT FROM c.was_session";
+    let written = scope
+        .execute(
+            update,
+            &[
+                &each(states, |it| it.id),
+                &each(states, |it| it.was.0),
+                &each(states, |it| it.was.1),
+                &each(states, |it| row::encode_status(it.was.2)),
+                &each(states, |it| it.epoch),
+                &each(states, |it| it.session),
+                &each(states, |it| row::encode_status(it.status)),
+                &each(states, |it| it.rank),
+                &each(states, |it| it.run_at),
+                &each(states, |it| it.granted_at),
+                &each(states, |it| it.finished_at),
+                &each(states, |it| it.run),
+                &each(states, |it| row::encode_count(it.charged)),
+                &each(states, |it| row::encode_count(it.losses)),
+                &each(states, |it| it.error.as_deref()),
+                &each(states, |it| it.result.as_deref()),
+            ],
+        )
+        .await?;
+    assert_eq!(written, states.len() as u64, "locked rows stay as they were read");
+    Ok(())
+}
+
+/// One column of many rows.
+pub(super) fn each<'a, T, V>(rows: &'a [T], value: impl Fn(&'a T) -> V) -> Vec<V> {
+    rows.iter().map(value).collect()
+}

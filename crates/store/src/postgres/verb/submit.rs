@@ -1,0 +1,188 @@
+//! Submit: rows for new tasks, waiting or already granted.
+
+use duly_core::id::TaskId;
+use duly_core::name::Lane;
+use duly_core::ports::store::{Claim, Submit, Submitted};
+use duly_core::task::NewTask;
+use foldhash::{HashMap, HashSet};
+use uuid::Uuid;
+
+use super::insert::insert;
+use super::keys::Keys;
+use super::state::each;
+use super::{Scope, Verb};
+use crate::postgres::error::Result;
+use crate::postgres::range::Range;
+use crate::postgres::wakes::Wakes;
+use crate::postgres::{PostgresStore, partitions, row};
+
+/// How often a batch is tried whose tasks others store at the same time.
+const TRIES: u32 = 5;
+
+impl PostgresStore {
+    pub(in crate::postgres) async fn store(&self, batch: &Submit) -> Result<Vec<Submitted>> {
+        let mut tries = 0;
+        let mut careful = !is_plain(self, batch);
+        loop {
+            let answer = match careful {
+                true => self.run(batch).await,
+                false => self.insist(|| self.store_at_once(batch)).await,
+            };
+            tries += 1;
+            match answer {
+                // Stored before, or by somebody else at the same time.
+                Err(fault) if fault.is_repeated() && tries < TRIES => careful = true,
+                Err(fault) if fault.is_missing_day() && tries < TRIES => {
+                    self.make_days(partitions::of(batch.tasks.iter().map(|task| task.id))).await?;
+                }
+                answer => return self.noting_trouble(answer),
+            }
+        }
+    }
+
+    /// A batch of nothing but new tasks in known lanes is stored in one round trip.
+    async fn store_at_once(&self, batch: &Submit) -> Result<Vec<Submitted>> {
+        let client = self.pool.get().await?;
+        let tasks: Vec<_> = batch.tasks.iter().collect();
+        let mut wakes = Wakes::default();
+        let inserted = insert(self, &client, &tasks, batch.offer.as_ref(), &mut wakes).await?;
+        self.clock.learn(inserted.now.millis());
+        self.wake(wakes);
+        Ok(inserted.answers().collect())
+    }
+}
+
+/// Whether nothing has to be looked up.
+fn is_plain(store: &PostgresStore, batch: &Submit) -> bool {
+    let mut seen = HashSet::default();
+    batch.tasks.iter().all(|task| {
+        task.idempotency.is_none() && store.lanes.find(&task.lane).is_some() && seen.insert(task.id)
+    })
+}
+
+impl Verb for Submit {
+    type Answer = Vec<Submitted>;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Submitted>> {
+        let stored = stored(scope, &self.tasks, self.offer.as_ref()).await?;
+        let unknown: Vec<_> =
+            self.tasks.iter().filter(|task| !stored.contains_key(&task.id)).collect();
+        let mut plan = Plan::new(scope, &unknown).await?;
+        for task in unknown {
+            plan.admit(scope, task);
+        }
+        let made = scope.store.lanes.make(scope.transaction(), &plan.lanes).await?;
+        scope.wakes.make(made);
+        let Plan { keys, new, mut answers, .. } = plan;
+        keys.write(scope).await?;
+        let (store, mut wakes) = (scope.store, std::mem::take(&mut scope.wakes));
+        let offer = self.offer.as_ref();
+        let inserted = insert(store, scope.transaction(), &new, offer, &mut wakes).await;
+        scope.wakes = wakes;
+        answers.extend(new.iter().map(|task| task.id).zip(inserted?.answers()));
+        let mut named = HashSet::default();
+        let answer = |task: &NewTask| match stored.get(&task.id) {
+            Some(answer) => *answer,
+            None if named.insert(task.id) => answers[&task.id],
+            // The same id came before, in this very batch.
+            None => match answers[&task.id] {
+                Submitted::HandedOff { .. } => Submitted::Stored,
+                answer => answer,
+            },
+        };
+        Ok(self.tasks.iter().map(answer).collect())
+    }
+}
+
+/// What to do with tasks that are not stored yet.
+struct Plan<'a> {
+    keys: Keys,
+    /// How many more lanes there may be.
+    room: usize,
+    /// Lanes to make.
+    lanes: Vec<&'a Lane>,
+    lanes_named: HashSet<&'a Lane>,
+    new: Vec<&'a NewTask>,
+    answers: HashMap<TaskId, Submitted>,
+}
+
+impl<'a> Plan<'a> {
+    async fn new(scope: &Scope<'_>, tasks: &[&NewTask]) -> Result<Self> {
+        let known = |task: &&NewTask| scope.store.lanes.find(&task.lane).is_some();
+        let room = match tasks.iter().all(known) {
+            true => 0,
+            false => scope.store.lanes.hold(scope.transaction()).await?,
+        };
+        Ok(Self {
+            keys: Keys::read(scope, tasks).await?,
+            room,
+            lanes: Vec::new(),
+            lanes_named: HashSet::default(),
+            new: Vec::new(),
+            answers: HashMap::default(),
+        })
+    }
+
+    fn admit(&mut self, scope: &Scope<'_>, task: &'a NewTask) {
+        if self.answers.contains_key(&task.id) {
+            return;
+        }
+        let answer = match self.keys.answer(task) {
+            Some(answer) => answer,
+            None if !self.has_lane(scope, &task.lane) => Submitted::LaneLimit,
+            None => {
+                self.keys.take(task);
+                self.new.push(task);
+                Submitted::Stored
+            }
+        };
+        self.answers.insert(task.id, answer);
+    }
+
+    /// Whether there is such a lane, or room for it.
+    fn has_lane(&mut self, scope: &Scope<'_>, lane: &'a Lane) -> bool {
+        if scope.store.lanes.find(lane).is_some() || self.lanes_named.contains(lane) {
+            return true;
+        }
+        let room = self.lanes.len() < self.room;
+        if room {
+            self.lanes_named.insert(lane);
+            self.lanes.push(lane);
+        }
+        room
+    }
+}
+
+/// Which of these tasks are there, each with the answer of then, as far as it still holds. Where one
+/// waits is told again: whoever stored it may have gone away before it could.
+async fn stored(
+    scope: &mut Scope<'_>,
+    tasks: &[NewTask],
+    offer: Option<&Claim>,
+) -> Result<HashMap<TaskId, Submitted>> {
+    let select = "/* submit.stored */ SELECT id, epoch, granted_at,
+            coalesce(status = 2 AND session = $2 AND sequence = $3, false),
+            status = 1, lane, rank, run_at
+        FROM duly.task WHERE id = ANY($1)";
+    let session = offer.map(|offer| row::session_uuid(offer.session));
+    let sequence = offer.map(|offer| row::encode_sequence(offer.sequence));
+    let ids = each(tasks, |task| row::uuid(task.id));
+    let mut stored = HashMap::default();
+    for found in scope.query(select, &[&ids, &session, &sequence]).await? {
+        let id: Uuid = found.try_get(0)?;
+        let granted_at: Option<i64> = found.try_get(2)?;
+        let answer = match granted_at {
+            Some(at) if found.try_get(3)? => {
+                let epoch = row::count("task", "epoch", id, found.try_get(1)?)?;
+                Submitted::HandedOff { epoch, granted_at: row::instant(at) }
+            }
+            _ => Submitted::Stored,
+        };
+        if found.try_get(4)? {
+            let range = Range { lane: found.try_get(5)?, rank: found.try_get(6)? };
+            scope.wakes.add(range, found.try_get(7)?);
+        }
+        stored.insert(row::task_id(id), answer);
+    }
+    Ok(stored)
+}
