@@ -1,6 +1,7 @@
 //! PostgreSQL as the truth: many nodes share one database.
 
 mod attempts;
+mod bulk;
 mod clock;
 mod days;
 mod dead_letters;

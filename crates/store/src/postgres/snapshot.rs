@@ -2,12 +2,10 @@
 //! it is dropped, and a statement in it may take only so long as any other.
 
 use deadpool_postgres::{Client, Transaction};
-use duly_core::time::Timestamp;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
 use super::error::Result;
-use super::row;
 
 /// What was committed at one moment.
 pub(super) struct Snapshot<'a> {
@@ -41,11 +39,5 @@ impl Snapshot<'_> {
     ) -> Result<Option<Row>> {
         let statement = self.transaction.prepare_cached(statement).await?;
         Ok(self.transaction.query_opt(&statement, parameters).await?)
-    }
-
-    /// The store's time.
-    pub(super) async fn now(&self) -> Result<Timestamp> {
-        let statement = self.transaction.prepare_cached("/* now */ SELECT duly.now()").await?;
-        Ok(row::instant(self.transaction.query_one(&statement, &[]).await?.try_get(0)?))
     }
 }

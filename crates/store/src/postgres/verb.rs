@@ -4,6 +4,7 @@
 //! Every transaction takes its locks in the same order: session, tasks by their ids, due rows, grants,
 //! the rest. Whoever is in another's way all the same is rolled back and tries again.
 
+mod bulk;
 mod cancel;
 mod control;
 pub(super) mod delete;
