@@ -7,6 +7,8 @@ mod days;
 mod dead_letters;
 mod error;
 mod filter;
+#[cfg(test)]
+mod handmade;
 mod heads;
 mod lanes;
 mod lease;

@@ -29,6 +29,11 @@ impl Day {
         first_of(self.start)..first_of(self.start + DAY_MS)
     }
 
+    /// Whether all of its tasks are among these.
+    pub(super) fn is_whole_in(self, ids: &Range<Uuid>) -> bool {
+        ids.start <= self.ids().start && self.ids().end <= ids.end
+    }
+
     /// Its partition.
     pub(super) fn table(self) -> String {
         let date = Timestamp::clamped(self.start).to_string();
@@ -58,8 +63,8 @@ pub(super) async fn within(snapshot: &Snapshot<'_>, ids: &Range<Uuid>) -> Result
     Ok(days)
 }
 
-/// Ranges of ids which together hold all tasks of some days: first those of one day, then of more and
-/// more, so that little is looked at where little is enough.
+/// Ranges of ids, the last first, which together hold all tasks of some days: first those of one day,
+/// then of more and more, so that little is looked at where little is enough.
 #[derive(Debug)]
 pub(super) struct Windows {
     ids: Range<Uuid>,
@@ -68,16 +73,9 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// From the last day to the first.
-    pub(super) async fn last_first(snapshot: &Snapshot<'_>, ids: Range<Uuid>) -> Result<Self> {
+    pub(super) async fn of(snapshot: &Snapshot<'_>, ids: Range<Uuid>) -> Result<Self> {
         let mut days = within(snapshot, &ids).await?;
         days.reverse();
-        Ok(Self { ids, days: days.into_iter(), width: 1 })
-    }
-
-    /// From the first day to the last.
-    pub(super) async fn first_first(snapshot: &Snapshot<'_>, ids: Range<Uuid>) -> Result<Self> {
-        let days = within(snapshot, &ids).await?;
         Ok(Self { ids, days: days.into_iter(), width: 1 })
     }
 }
@@ -86,10 +84,9 @@ impl Iterator for Windows {
     type Item = Range<Uuid>;
 
     fn next(&mut self) -> Option<Range<Uuid>> {
-        let here = self.days.next()?;
-        let there = self.days.by_ref().take(self.width - 1).last().unwrap_or(here);
+        let last = self.days.next()?;
+        let first = self.days.by_ref().take(self.width - 1).last().unwrap_or(last);
         self.width = (self.width * 2).min(WIDEST);
-        let (first, last) = (here.min(there), here.max(there));
         Some(first.ids().start.max(self.ids.start)..last.ids().end.min(self.ids.end))
     }
 }

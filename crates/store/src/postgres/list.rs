@@ -4,6 +4,8 @@
 //! few, they are looked up one by one.
 
 mod few;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -85,7 +87,7 @@ impl<'a> Newest<'a> {
             Source::Failed { ids }
         } else {
             let window = ids.end..ids.end;
-            Source::Tasks { windows: Windows::last_first(snapshot, ids).await?, window, lanes }
+            Source::Tasks { windows: Windows::of(snapshot, ids).await?, window, lanes }
         };
         Ok(Some(Self { snapshot, terms, source }))
     }

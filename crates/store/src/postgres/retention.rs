@@ -1,6 +1,8 @@
 //! Deleting tasks that ended long ago: a whole day at once where all of it may go, else in the order
 //! of ids, page by page. There is no index by end, since every outcome would pay for it.
 
+#[cfg(test)]
+mod tests;
 mod whole_day;
 
 use std::ops::Range;
@@ -12,7 +14,7 @@ use duly_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::PostgresStore;
-use super::days::{self, Windows};
+use super::days::{self, Day};
 use super::error::Result;
 use super::filter::Parameter;
 use super::row;
@@ -23,17 +25,24 @@ use super::verb::expire::Expire;
 impl Expiry for PostgresStore {
     async fn sweep(&self, sweep: Sweep) -> store::Result<Swept> {
         let Some(latest) = sweep.latest() else { return Ok(Swept { deleted: 0, next: None }) };
-        let below = days::first_of(latest.millis());
+        let after = sweep.after.map_or(Uuid::nil(), row::uuid);
+        let ids = after..days::first_of(latest.millis());
         let cutoffs = Cutoffs::of(&sweep);
-        if let Some(swept) = self.drop_first_day(&sweep, below, cutoffs).await? {
-            return Ok(swept);
+        let days = self.days_to_sweep(&ids).await?;
+        if let Some(day) = days.first().filter(|day| day.is_whole_in(&ids))
+            && let Some(deleted) = self.drop_day(*day, cutoffs).await?
+        {
+            return Ok(Swept { deleted, next: Some(row::task_id(day.ids().end)) });
         }
-        let Found { tasks, next } = self.find_ended(&sweep, below, cutoffs).await?;
-        let next = next.map(row::task_id);
-        if tasks.is_empty() {
-            return Ok(Swept { deleted: 0, next });
-        }
-        let deleted = self.run(&Expire { tasks, cutoffs }).await?;
+        // No further than to the next day that may be dropped.
+        let next_day = days.iter().skip(1).find(|day| day.is_whole_in(&ids));
+        let end = next_day.map_or(ids.end, |day| day.ids().start);
+        let Found { tasks, next } = self.find_ended(after..end, cutoffs).await?;
+        let next = next.or(next_day.map(|_| end)).map(row::task_id);
+        let deleted = match tasks.is_empty() {
+            true => 0,
+            false => self.run(&Expire { tasks, cutoffs }).await?,
+        };
         Ok(Swept { deleted, next })
     }
 }
@@ -83,10 +92,10 @@ fn ended() -> String {
                 + coalesce(octet_length(result), 0)
                 + coalesce((SELECT octet_length(checkpoint) FROM duly.progress
                             WHERE progress.task = old.id), 0)
-                + (SELECT coalesce(sum(octet_length(text) + $8), 0) FROM duly.log
+                + (SELECT coalesce(sum(octet_length(text) + $7), 0) FROM duly.log
                    WHERE log.task = old.id) END
          FROM (SELECT id, status, finished_at, payload, result FROM duly.task
-               WHERE id > $4 AND id >= $5 AND id < $6 ORDER BY id LIMIT $7) old ORDER BY id"
+               WHERE id > $4 AND id < $5 ORDER BY id LIMIT $6) old ORDER BY id"
     )
 }
 
@@ -94,57 +103,40 @@ fn ended() -> String {
 const PORTION: usize = 2_500;
 
 impl PostgresStore {
-    /// Looks for tasks that may go, as many as one call may look at.
-    async fn find_ended(&self, sweep: &Sweep, below: Uuid, cutoffs: Cutoffs) -> Result<Found> {
+    /// The days that a sweep has before it, the first of them first.
+    async fn days_to_sweep(&self, ids: &Range<Uuid>) -> Result<Vec<Day>> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
-        let last = sweep.after.map_or(Uuid::nil(), row::uuid);
-        let windows = Windows::first_first(&snapshot, last..below).await?;
-        let mut look = Look { snapshot, cutoffs, last, rows: 0, bytes: 0, found: Found::default() };
-        for window in windows {
-            if !look.at(window).await? {
-                break;
-            }
-        }
-        Ok(look.found)
+        days::within(&snapshot, ids).await
     }
-}
 
-/// How far a call has looked.
-struct Look<'a> {
-    snapshot: Snapshot<'a>,
-    cutoffs: Cutoffs,
-    last: Uuid,
-    rows: u32,
-    bytes: usize,
-    found: Found,
-}
-
-impl Look<'_> {
-    /// Looks at tasks with these ids; whether the call may go on behind them.
-    async fn at(&mut self, ids: Range<Uuid>) -> Result<bool> {
+    /// Looks for tasks behind an id and below another that may go, as many as one call may look at.
+    async fn find_ended(&self, ids: Range<Uuid>, cutoffs: Cutoffs) -> Result<Found> {
         let portion = i64::try_from(PORTION).expect("a small number");
         let overhead = i32::try_from(LOG_PIECE_OVERHEAD).expect("a small number");
+        let mut client = self.pool.get().await?;
+        let snapshot = Snapshot::take(&mut client).await?;
+        let (mut found, mut last) = (Found::default(), ids.start);
+        let (mut looked, mut bytes) = (0, 0);
         loop {
-            let (cutoffs, last) = (self.cutoffs, self.last);
+            let after = last;
             let mut parameters = cutoffs.parameters().to_vec();
-            parameters.extend([&last as Parameter<'_>, &ids.start, &ids.end, &portion, &overhead]);
-            let rows = self.snapshot.query(&ended(), &parameters).await?;
+            parameters.extend([&after as Parameter<'_>, &ids.end, &portion, &overhead]);
+            let rows = snapshot.query(&ended(), &parameters).await?;
             for row in &rows {
-                let full = self.found.tasks.len() == STORE_BATCH || self.bytes > STORE_BATCH_BYTES;
-                if self.rows == SCAN_ROWS || full {
-                    self.found.next = Some(self.last);
-                    return Ok(false);
+                let full = found.tasks.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES;
+                if looked == SCAN_ROWS || full {
+                    return Ok(Found { next: Some(last), ..found });
                 }
-                self.rows += 1;
-                self.last = row.try_get(0)?;
-                if let Some(bytes) = row.try_get::<_, Option<i64>>(1)? {
-                    self.bytes += usize::try_from(bytes).unwrap_or_default();
-                    self.found.tasks.push(self.last);
+                looked += 1;
+                last = row.try_get(0)?;
+                if let Some(weight) = row.try_get::<_, Option<i64>>(1)? {
+                    bytes += usize::try_from(weight).unwrap_or_default();
+                    found.tasks.push(last);
                 }
             }
             if rows.len() < PORTION {
-                return Ok(true);
+                return Ok(found);
             }
         }
     }

@@ -1,16 +1,14 @@
 //! Dropping the partition of a day of which nothing is kept: far cheaper than deleting its rows.
 
-use duly_core::ports::store::{Sweep, Swept};
 use tokio_postgres::error::SqlState;
-use uuid::Uuid;
 
 use super::Cutoffs;
-use crate::postgres::days::{self, Day};
+use crate::postgres::PostgresStore;
+use crate::postgres::days::Day;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::filter::Parameter;
 use crate::postgres::snapshot::Snapshot;
 use crate::postgres::verb::delete::BESIDES_RANGE;
-use crate::postgres::{PostgresStore, row};
 
 /// Rows of a day are read once, as they lie; a day that takes longer is deleted page by page. For
 /// as long its tasks cannot be replayed, which is why it must not take longer. The drop itself stops
@@ -19,46 +17,33 @@ const SETTINGS: &str = "SET LOCAL enable_seqscan = on; SET LOCAL statement_timeo
     SET LOCAL lock_timeout = '200ms'";
 
 impl PostgresStore {
-    /// Drops the first day that a sweep comes upon, if all of it may go.
-    pub(super) async fn drop_first_day(
-        &self,
-        sweep: &Sweep,
-        below: Uuid,
-        cutoffs: Cutoffs,
-    ) -> Result<Option<Swept>> {
-        let after = sweep.after.map_or(Uuid::nil(), row::uuid);
-        let Some(day) = self.first_day(after, below, cutoffs).await? else { return Ok(None) };
-        match self.drop_day(day, cutoffs).await {
-            Ok(deleted) => {
-                let next = Some(row::task_id(day.ids().end));
-                Ok(deleted.map(|deleted| Swept { deleted, next }))
-            }
+    /// Drops a day, if all of it may go and nobody is in the way; how many tasks it had.
+    pub(super) async fn drop_day(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
+        if self.keeps_dead_letters(day, cutoffs).await? {
+            return Ok(None);
+        }
+        match self.try_to_drop(day, cutoffs).await {
             Err(fault) if is_in_the_way(&fault) => {
                 tracing::debug!(%fault, table = day.table(), "a day cannot be dropped now");
                 Ok(None)
             }
-            Err(fault) => Err(fault),
+            dropped => dropped,
         }
     }
 
-    /// The first day behind an id, if a sweep goes beyond it and no dead letter of it is kept.
-    async fn first_day(&self, after: Uuid, below: Uuid, cutoffs: Cutoffs) -> Result<Option<Day>> {
+    /// Whether a dead letter of this day stays: to see that is cheap, and usual.
+    async fn keeps_dead_letters(&self, day: Day, cutoffs: Cutoffs) -> Result<bool> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
-        let days = days::within(&snapshot, &(after..below)).await?;
-        let Some(day) = days.first().copied() else { return Ok(None) };
-        let ids = day.ids();
-        if ids.start < after || ids.end > below {
-            return Ok(None);
-        }
         let kept = "/* sweep.kept */ SELECT FROM duly.dlq WHERE task >= $1 AND task < $2
             AND ($3::bigint IS NULL OR failed_at >= $3) LIMIT 1";
+        let ids = day.ids();
         let asked: [Parameter<'_>; 3] = [&ids.start, &ids.end, &cutoffs.failed];
-        Ok(snapshot.query_opt(kept, &asked).await?.is_none().then_some(day))
+        Ok(snapshot.query_opt(kept, &asked).await?.is_some())
     }
 
-    /// Drops a day with everything about its tasks; how many there were. Nothing if one is kept.
-    async fn drop_day(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
+    /// Drops a day with everything about its tasks; nothing if one of them is kept.
+    async fn try_to_drop(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
         let (table, ids, passed) = (day.table(), day.ids(), Cutoffs::PASSED);
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;

@@ -1,0 +1,84 @@
+//! Rows made by hand, for tests of what is read: as many days and lanes as a test wants, at once.
+
+use std::sync::Arc;
+
+use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::Rules;
+use duly_core::state::Status;
+use duly_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::scratch::{self, Scratch};
+use super::{PostgresStore, row};
+use crate::conformance::Harness;
+
+/// A store with such rows.
+pub(super) struct Handmade {
+    pub(super) store: PostgresStore,
+    /// Noon of the first day.
+    pub(super) noon: Timestamp,
+    _scratch: Scratch,
+}
+
+pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+impl Handmade {
+    /// An empty one; nothing if there is no server.
+    pub(super) async fn new() -> Option<Self> {
+        let server = scratch::server()?;
+        let clock = Arc::new(Harness::clock());
+        let scratch = Scratch::new(&server, clock.clone()).await;
+        let store = PostgresStore::open_at(&scratch.url(), Rules::default(), clock.clone()).await;
+        let noon = clock.now().millis() / DAY_MS * DAY_MS + DAY_MS / 2;
+        let store = store.expect("a fresh database can be opened");
+        Some(Self { store, noon: Timestamp::from_millis(noon), _scratch: scratch })
+    }
+
+    /// Noon of the day after so many.
+    pub(super) fn noon_of(&self, day: i64) -> Timestamp {
+        Timestamp::from_millis(self.noon.millis() + day * DAY_MS)
+    }
+
+    /// Makes days from the first on.
+    pub(super) async fn days(&self, count: i32) {
+        let first = i32::try_from(self.noon.millis() / DAY_MS).unwrap();
+        self.store.make_days((first..first + count).collect()).await.unwrap();
+    }
+
+    /// Runs a statement.
+    pub(super) async fn run(&self, statement: &str) {
+        self.store.pool.get().await.unwrap().batch_execute(statement).await.unwrap();
+    }
+
+    /// A number that a statement answers.
+    pub(super) async fn number(&self, statement: &str) -> i64 {
+        let client = self.store.pool.get().await.unwrap();
+        client.query_one(statement, &[]).await.unwrap().get(0)
+    }
+
+    /// Adds a lane of the default tenant.
+    pub(super) async fn lane(&self, task_type: &str) -> i32 {
+        let insert = "INSERT INTO duly.lane (tenant, queue, type) VALUES ($1, 'default', $2)
+            RETURNING id";
+        let client = self.store.pool.get().await.unwrap();
+        let tenant = TenantName::default_tenant();
+        client.query_one(insert, &[&tenant.as_str(), &task_type]).await.unwrap().get(0)
+    }
+
+    /// Adds a task that was first due at noon of a day, and ended right then if it has ended.
+    pub(super) async fn task(&self, lane: i32, day: i64, number: u32, status: Status) -> TaskId {
+        let noon = self.noon_of(day);
+        let id = TaskId::mint(noon, number, 7);
+        let insert = "INSERT INTO duly.task (id, run_at, created_at, finished_at, epoch, lane, run,
+                charged, retries, losses, status, rank, payload)
+            VALUES ($1, $2, $2, $3, 1, $4, 1, 0, 3, 0, $5, 4, 'null')";
+        let ended = status.is_terminal().then(|| noon.millis());
+        let status = row::encode_status(status);
+        let client = self.store.pool.get().await.unwrap();
+        let key: Uuid = row::uuid(id);
+        client.execute(insert, &[&key, &noon.millis(), &ended, &lane, &status]).await.unwrap();
+        id
+    }
+}
