@@ -13,8 +13,10 @@ mod heads;
 mod lanes;
 mod lease;
 mod list;
+mod listener;
 mod migrate;
 mod node;
+mod notices;
 mod open;
 mod page;
 mod partitions;
@@ -25,6 +27,7 @@ mod queues;
 mod range;
 mod reports;
 mod retention;
+mod rounds;
 mod row;
 #[cfg(feature = "conformance")]
 pub mod scratch;
@@ -37,37 +40,31 @@ mod tls;
 mod verb;
 mod wakes;
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::Rules;
-use uuid::Uuid;
+use tokio::task::JoinSet;
 
-use self::clock::Estimate;
 use self::error::Fault;
-use self::heads::Heads;
-use self::lanes::Lanes;
+use self::node::Node;
 pub use self::open::OpenError;
-use self::pauses::Pauses;
 use self::pool::Pool;
-use self::sessions::Sessions;
-use crate::hints::Hints;
 
 /// A node's view of the shared store.
 pub struct PostgresStore {
-    pool: Pool,
-    /// Names this node among those that have the store open; new with every opening.
-    node: Uuid,
-    rules: Rules,
-    lanes: Lanes,
-    heads: Heads,
-    sessions: Sessions,
-    pauses: Pauses,
-    clock: Estimate,
-    hints: Arc<Hints>,
-    /// Whether the last call failed for a reason outside the data.
-    troubled: AtomicBool,
+    node: Arc<Node>,
+    /// What the node does by itself; it ends with the store.
+    _background: JoinSet<()>,
+}
+
+impl Deref for PostgresStore {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.node
+    }
 }
 
 impl PostgresStore {
@@ -100,22 +97,15 @@ impl PostgresStore {
             place: open::place(&config),
             reason: fault.to_string(),
         };
-        let pool = Pool::new(&config, connector, clock).map_err(broken)?;
-        let (node, now) = node::join(&pool).await.map_err(broken)?;
-        let store = Self {
-            pool,
-            node,
-            rules,
-            lanes: Lanes::default(),
-            heads: Heads::default(),
-            sessions: Sessions::default(),
-            pauses: Pauses::default(),
-            clock: Estimate::new(now),
-            hints: Arc::new(Hints::default()),
-            troubled: AtomicBool::new(false),
-        };
-        store.make_next_days(now).await.map_err(broken)?;
-        store.look_around().await.map_err(broken)?;
-        Ok(store)
+        let pool = Pool::new(&config, connector.clone(), clock).map_err(broken)?;
+        let node = Arc::new(Node::join(pool, rules).await.map_err(broken)?);
+        let mut background = JoinSet::new();
+        let one = Arc::clone(&node);
+        background.spawn(async move { one.notices.run(one.id, &one.pool).await });
+        let one = Arc::clone(&node);
+        background.spawn(async move { listener::run(&one, config, connector).await });
+        let one = Arc::clone(&node);
+        background.spawn(async move { rounds::run(&one).await });
+        Ok(Self { node, _background: background })
     }
 }

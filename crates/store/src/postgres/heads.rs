@@ -70,9 +70,12 @@ impl Heads {
         }
     }
 
-    /// The same for a look at all ranges; those that it did not show are empty.
-    pub(super) fn learn_all(&self, since: Moment, heads: &HashMap<Range, i64>) {
+    /// The same for a look at all ranges; those that it did not show are empty. Answers the earliest
+    /// start that nobody had told of.
+    pub(super) fn learn_all(&self, since: Moment, heads: &HashMap<Range, i64>) -> Option<i64> {
         let mut beliefs = self.beliefs.lock();
+        let known = |range: &Range| beliefs.by_range.get(range).map_or(i64::MAX, |it| it.at);
+        let news = heads.iter().filter(|(range, at)| **at < known(range)).map(|(_, at)| *at).min();
         let gone: Vec<_> =
             beliefs.by_range.keys().filter(|range| !heads.contains_key(range)).copied().collect();
         for range in gone {
@@ -81,6 +84,7 @@ impl Heads {
         for (range, at) in heads {
             beliefs.learn(since, *range, Some(*at));
         }
+        news
     }
 
     /// The ranges that start by this time and come first in the order of claims, and their starts.

@@ -1,23 +1,73 @@
-//! What this node knows of the shared store, and how it learns.
+//! What this node knows of the shared store, and how it learns. All of it but its name is derived from
+//! the database: a wrong belief costs time, never correctness.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use duly_core::id::SessionId;
 use duly_core::name::{QueueName, TenantName};
+use duly_core::ports::store::{Hint, Rules};
 use uuid::Uuid;
 
-use super::PostgresStore;
+use super::clock::Estimate;
 use super::error::Result;
-use super::heads;
+use super::heads::{self, Heads};
+use super::lanes::Lanes;
+use super::notices::{News, Notices};
+use super::pauses::Pauses;
 use super::pool::Pool;
 use super::range::LaneId;
-use super::sessions::Session;
+use super::row;
+use super::sessions::{Session, Sessions};
 use super::wakes::Wakes;
+use crate::hints::Hints;
 
 /// A look begins so much earlier than the store's time, should commits become visible late.
 const LATE_MS: i64 = 200;
 
-impl PostgresStore {
+/// One process that has the store open.
+pub struct Node {
+    /// Names it among those that have the store open; new with every opening.
+    pub(super) id: Uuid,
+    pub(super) pool: Pool,
+    pub(super) rules: Rules,
+    pub(super) lanes: Lanes,
+    pub(super) heads: Heads,
+    pub(super) sessions: Sessions,
+    pub(super) pauses: Pauses,
+    pub(super) clock: Estimate,
+    pub(super) hints: Hints,
+    pub(super) notices: Notices,
+    /// Whether the last call failed for a reason outside the data.
+    pub(super) troubled: AtomicBool,
+}
+
+impl Node {
+    /// Makes this process known as a node, and looks around.
+    pub(super) async fn join(pool: Pool, rules: Rules) -> Result<Self> {
+        let client = pool.get().await?;
+        let insert = "/* node.join */ INSERT INTO duly.node (started_at, checked_at)
+            VALUES (duly.now(), duly.now()) RETURNING id, started_at";
+        let row = client.query_one(insert, &[]).await?;
+        drop(client);
+        let node = Self {
+            id: row.try_get(0)?,
+            pool,
+            rules,
+            lanes: Lanes::default(),
+            heads: Heads::default(),
+            sessions: Sessions::default(),
+            pauses: Pauses::default(),
+            clock: Estimate::new(row.try_get(1)?),
+            hints: Hints::default(),
+            notices: Notices::default(),
+            troubled: AtomicBool::new(false),
+        };
+        node.make_next_days().await?;
+        node.look_around().await?;
+        Ok(node)
+    }
+
     /// About what time it is at the server.
     pub(super) fn estimate(&self) -> i64 {
         self.pool.clock().map_or_else(|| self.clock.now(), |clock| clock.now().millis())
@@ -58,30 +108,53 @@ impl PostgresStore {
         for (range, at) in wakes.unseen() {
             self.heads.add(range, at);
         }
+        let Some(hint) = self.hint(&wakes) else { return };
+        self.notices.tell(|news| {
+            wakes.ranges().for_each(|(range, at)| news.add(range, at));
+            wakes.any().into_iter().for_each(|due| news.anywhere(due.millis()));
+        });
+        self.hints.send(hint);
+    }
+
+    /// Takes what another node has told.
+    pub(super) async fn take(&self, news: News) -> Result<()> {
+        self.notices.set_heard(true);
+        let mut wakes = Wakes::default();
+        let unknown = |lane| self.lanes.get(lane).is_none();
+        if news.ranges.keys().any(|range| unknown(range.lane)) {
+            let client = self.pool.get().await?;
+            self.lanes.load(&client).await?;
+        }
+        for (range, at) in news.ranges {
+            self.heads.add(range, at);
+            wakes.add(range, at);
+        }
+        if let Some(due) = news.anywhere {
+            self.look_around().await?;
+            wakes.anywhere(row::instant(due));
+        }
+        self.hint(&wakes).into_iter().for_each(|hint| self.hints.send(hint));
+        Ok(())
+    }
+
+    fn hint(&self, wakes: &Wakes) -> Option<Hint> {
         let name = |id| {
             let lane = self.lanes.get(id)?;
             (!self.pauses.is_paused(&lane)).then(|| (*lane).clone())
         };
-        if let Some(hint) = wakes.hint(name) {
-            self.hints.send(hint);
-        }
+        wakes.hint(name)
     }
 
-    /// Reads the lanes and where everything starts, from the beginning.
+    /// Reads the lanes and where everything starts, from the beginning. What nobody has told of is
+    /// hinted at.
     pub(super) async fn look_around(&self) -> Result<()> {
         let client = self.pool.get().await?;
         self.lanes.load(&client).await?;
         let moment = self.heads.moment();
-        self.heads.learn_all(moment, &heads::list(&client).await?);
+        let found = self.heads.learn_all(moment, &heads::list(&client).await?);
+        if let Some(earliest) = found {
+            self.hints.send(Hint::anywhere(row::instant(earliest)));
+        }
         Ok(())
     }
-}
-
-/// Makes this process known as a node. Answers its name and the server's time.
-pub(super) async fn join(pool: &Pool) -> Result<(Uuid, i64)> {
-    let client = pool.get().await?;
-    let insert = "/* node.join */ INSERT INTO duly.node (started_at, checked_at)
-        VALUES (duly.now(), duly.now()) RETURNING id, started_at";
-    let row = client.query_one(insert, &[]).await?;
-    Ok((row.try_get(0)?, row.try_get(1)?))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use duly_core::id::TaskId;
 
-use super::PostgresStore;
 use super::error::Result;
+use super::node::Node;
 
 /// How many days are made ahead.
 const AHEAD: i32 = 7;
@@ -21,10 +21,11 @@ fn day(millis: i64) -> i32 {
     i32::try_from(millis.div_euclid(DAY_MS)).unwrap_or(i32::MAX)
 }
 
-impl PostgresStore {
+impl Node {
     /// Makes sure that today and the next days are there.
-    pub(super) async fn make_next_days(&self, now: i64) -> Result<()> {
-        self.make_days((day(now)..=day(now) + AHEAD).collect()).await
+    pub(super) async fn make_next_days(&self) -> Result<()> {
+        let today = day(self.estimate());
+        self.make_days((today..=today + AHEAD).collect()).await
     }
 
     /// Makes sure that these days are there.

@@ -39,7 +39,7 @@ impl PostgresStore {
         let client = self.pool.get().await?;
         if write {
             let note = "/* check */ UPDATE duly.node SET checked_at = duly.now() WHERE id = $1";
-            client.execute(note, &[&self.node]).await?;
+            client.execute(note, &[&self.id]).await?;
         } else {
             client.batch_execute("/* check */").await?;
         }

@@ -32,9 +32,11 @@ impl Scratch {
         Self { server: server.to_owned(), name }
     }
 
-    /// Its address.
+    /// Its address. A commit there does not wait for the disk, which is the server's affair.
     pub fn url(&self) -> String {
-        in_database(&self.server, &self.name)
+        let url = in_database(&self.server, &self.name);
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}options=-c%20synchronous_commit%3Doff")
     }
 }
 
@@ -92,8 +94,10 @@ async fn connect(server: &str) -> (Client, tokio::task::JoinSet<()>) {
 }
 
 fn in_database(server: &str, name: &str) -> String {
-    let end = server.rfind('/').expect("an address names a database");
-    format!("{}/{name}", &server[..end])
+    let (place, rest) = server.split_once('?').map_or((server, None), |(a, b)| (a, Some(b)));
+    let end = place.rfind('/').expect("an address names a database");
+    let options = rest.map(|rest| format!("?{rest}")).unwrap_or_default();
+    format!("{}/{name}{options}", &place[..end])
 }
 
 /// The server that tests may use, if there is one. Where everything must be tested, there must be.

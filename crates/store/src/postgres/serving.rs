@@ -22,7 +22,7 @@ pub(super) async fn serving(store: &PostgresStore, lane: &Lane) -> Result<Vec<Se
     let snapshot = Snapshot::take(&mut client).await?;
     let (tenant, queue) = (lane.tenant.as_str(), lane.queue.as_str());
     let (task_type, rows) = (lane.task_type.as_str(), i64::from(SERVING_ROWS));
-    let asked: [&(dyn ToSql + Sync); 5] = [&store.node, &tenant, &task_type, &queue, &rows];
+    let asked: [&(dyn ToSql + Sync); 5] = [&store.id, &tenant, &task_type, &queue, &rows];
     let rows = snapshot.query(SERVING, &asked).await?;
     rows.iter().map(|row| Ok(row::session_id(row.try_get(0)?))).collect()
 }

@@ -145,9 +145,23 @@ impl PostgresStore {
         let answer = verb.apply(&mut scope).await?;
         let moment = self.heads.moment();
         let heads = scope.settle().await?;
+        let committing = Committing { store: self, wakes: Some(scope.wakes) };
         scope.transaction.commit().await?;
-        self.wake(scope.wakes);
+        drop(committing);
         self.heads.learn(moment, heads);
         Ok(answer)
+    }
+}
+
+/// What is about to be committed. Should the caller go away meanwhile, nobody knows whether it is; it
+/// is made known all the same, since that costs a look at the most.
+pub(super) struct Committing<'a> {
+    store: &'a PostgresStore,
+    wakes: Option<Wakes>,
+}
+
+impl Drop for Committing<'_> {
+    fn drop(&mut self) {
+        self.wakes.take().into_iter().for_each(|wakes| self.store.wake(wakes));
     }
 }

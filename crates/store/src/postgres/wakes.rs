@@ -58,6 +58,11 @@ impl Wakes {
         std::mem::take(&mut self.lanes)
     }
 
+    /// From when on somebody may claim something that was there before.
+    pub(super) fn any(&self) -> Option<Timestamp> {
+        self.anywhere
+    }
+
     /// Ranges out of which something was taken and which nobody has looked at since.
     pub(super) fn unsettled(&self) -> Vec<Range> {
         self.removed.difference(&self.seen).copied().collect()

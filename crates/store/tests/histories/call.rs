@@ -9,7 +9,7 @@ use duly_core::ports::store::{
     Beat, CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
     ExtendLeases, Extended, GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue,
     Place, PurgeTasks, Put, PutSettings, QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported,
-    RetryTasks, Store, Submit, Submitted, Sweep, Swept, TaskCount,
+    RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -63,7 +63,10 @@ pub(crate) enum Answer {
     Reported(Vec<Reported>),
     TakenBack(BTreeSet<(SessionId, TaskId, u32)>),
     Controlled(Vec<Controlled>),
-    Swept(Swept),
+    /// How many by all calls of one sweep: how far one of them goes is up to the store.
+    Swept {
+        deleted: u32,
+    },
     Put(Put),
     Task(Box<Option<Task>>),
     Attempts(Option<Vec<Attempt>>),
@@ -116,7 +119,17 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Resume(tenant, queue) => {
             Answer::IsQueue(store.resume_queue(&tenant, &queue).await.unwrap())
         }
-        Call::Sweep(sweep) => Answer::Swept(store.sweep(sweep).await.unwrap()),
+        Call::Sweep(mut sweep) => {
+            let mut deleted = 0;
+            loop {
+                let swept = store.sweep(sweep).await.unwrap();
+                deleted += swept.deleted;
+                sweep.after = swept.next;
+                if sweep.after.is_none() {
+                    return Answer::Swept { deleted };
+                }
+            }
+        }
         Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
         read => look(store, read).await,
     }

@@ -21,6 +21,8 @@ pub(crate) struct Worker {
     pub(crate) sequence: u64,
     /// What it was ever granted.
     pub(crate) leases: Vec<(TaskId, u32)>,
+    /// How often it has beaten.
+    pub(crate) beats: u64,
 }
 
 pub(crate) struct Known {

@@ -1,4 +1,4 @@
-//! Random histories of all commands, in the reference model and in SQLite: every answer and, after
+//! Random histories of all commands, in the reference model and in a store: every answer and, after
 //! every step, everything stored is the same. A difference is a bug in one of them; it is fixed
 //! together with a case of the conformance suite, so that every other store inherits it.
 //!
@@ -13,63 +13,68 @@ mod meaning;
 mod reading;
 mod step;
 mod strategy;
+mod subject;
 mod tally;
 mod world;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use duly_store::postgres::scratch;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine as _, StateMachineTest};
 use tokio::runtime::Runtime;
 
 use crate::step::Step;
 use crate::strategy::Steps;
+use crate::subject::{Postgres, Sqlite, Subject};
 use crate::tally::Tally;
 use crate::world::World;
 
-/// At the least.
-const HISTORIES: u32 = 2000;
 const SEED: u64 = 2026;
 const STEPS: RangeInclusive<usize> = 40..=60;
 /// One for each core of a small machine.
 const THREADS: u32 = 2;
 
-static TALLY: Mutex<Option<Tally>> = Mutex::new(None);
+/// By the store.
+static TALLIES: Mutex<BTreeMap<&str, Tally>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
-    static RUNTIME: Runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    static RUNTIME: Runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 }
 
-struct Histories;
+struct Histories<S>(PhantomData<S>);
 
-impl StateMachineTest for Histories {
-    type SystemUnderTest = World;
+impl<S: Subject> StateMachineTest for Histories<S> {
+    type SystemUnderTest = World<S>;
     type Reference = Steps;
 
-    fn init_test((): &()) -> World {
-        World::new()
+    fn init_test((): &()) -> World<S> {
+        RUNTIME.with(|runtime| runtime.block_on(World::new()))
     }
 
-    fn apply(mut world: World, (): &(), step: Step) -> World {
+    fn apply(mut world: World<S>, (): &(), step: Step) -> World<S> {
         RUNTIME.with(|runtime| runtime.block_on(world.take(step)));
         world
     }
 
-    fn teardown(mut world: World, (): ()) {
+    fn teardown(mut world: World<S>, (): ()) {
         RUNTIME.with(|runtime| runtime.block_on(world.leave()));
         world.tally.cases = 1;
-        let mut tally = TALLY.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.get_or_insert_default().add(&world.tally);
+        let mut tallies = TALLIES.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.entry(S::NAME).or_default().add(&world.tally);
     }
 }
 
-fn run(config: &Config) {
+fn run<S: Subject>(config: &Config) {
     let histories = Steps::sequential_strategy(STEPS);
     let outcome = TestRunner::new(config.clone()).run(&histories, |((), steps, seen)| {
-        Histories::test_sequential(config.clone(), (), steps, seen);
+        Histories::<S>::test_sequential(config.clone(), (), steps, seen);
         Ok(())
     });
     if let Err(failure) = outcome {
@@ -77,15 +82,15 @@ fn run(config: &Config) {
     }
 }
 
-#[test]
-fn sqlite_does_what_the_model_does() {
+/// Compares at least so many histories.
+fn compare<S: Subject>(histories: u32) -> Tally {
     let start = Instant::now();
     let seed = match Config::default().rng_seed {
         RngSeed::Fixed(seed) => seed,
         RngSeed::Random => SEED,
     };
     let config = |thread: u32| Config {
-        cases: Config::default().cases.max(HISTORIES).div_ceil(THREADS),
+        cases: Config::default().cases.max(histories).div_ceil(THREADS),
         rng_seed: RngSeed::Fixed(seed.wrapping_add(thread.into())),
         failure_persistence: None,
         max_shrink_iters: 5000,
@@ -93,12 +98,26 @@ fn sqlite_does_what_the_model_does() {
     };
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            scope.spawn(move || run(&config(thread)));
+            scope.spawn(move || run::<S>(&config(thread)));
         }
     });
-    let tally = TALLY.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+    let mut tallies = TALLIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let tally = tallies.remove(S::NAME).unwrap_or_default();
     // Not by a macro: those are silent while a test passes.
-    let seconds = start.elapsed().as_secs_f64();
-    drop(writeln!(std::io::stderr().lock(), "seed {seed}, {seconds:.1} s, {tally}"));
-    tally.check();
+    let (name, seconds) = (S::NAME, start.elapsed().as_secs_f64());
+    drop(writeln!(std::io::stderr().lock(), "{name}, seed {seed}, {seconds:.1} s, {tally}"));
+    tally
+}
+
+#[test]
+fn sqlite_does_what_the_model_does() {
+    compare::<Sqlite>(2000).check();
+}
+
+/// Fewer, since each takes a database.
+#[test]
+fn postgres_does_what_the_model_does() {
+    if scratch::server().is_some() {
+        compare::<Postgres>(200).check();
+    }
 }

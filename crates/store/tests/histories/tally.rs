@@ -139,7 +139,7 @@ impl Tally {
                 }
             }
             (_, Answer::Controlled(answers)) => self.note_orders(call, answers, before, after),
-            (_, Answer::Swept(swept)) if swept.deleted > 0 => self.count("sweep that deleted"),
+            (_, Answer::Swept { deleted: 1.. }) => self.count("sweep that deleted"),
             (_, Answer::Put(put)) => {
                 let conflict = matches!(put, Put::Conflict { .. });
                 self.count(if conflict { "settings Conflict" } else { "settings Done" });

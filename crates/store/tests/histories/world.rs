@@ -1,8 +1,7 @@
 //! Two stores that are asked the same, on clocks that are moved alike.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
@@ -13,74 +12,45 @@ use duly_core::ports::store::{
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
 use duly_store::memory::MemoryStore;
-use duly_store::sqlite::SqliteStore;
-use tempfile::TempDir;
 
 use crate::call::{Answer, Beats, Call, ask};
 use crate::known::{Known, Worker, tenant};
 use crate::step::{Step, Why};
+use crate::subject::Subject;
 use crate::tally::Tally;
 
 const START: i64 = 1_900_000_000_000;
 /// Low, so that histories get there.
-const RULES: Rules = Rules { loss_limit: 3 };
+pub(crate) const RULES: Rules = Rules { loss_limit: 3 };
 
-pub(crate) struct World {
+pub(crate) struct World<S> {
     memory: Arc<MemoryStore>,
-    sqlite: Option<Arc<SqliteStore>>,
+    subject: S,
     clocks: [Arc<ManualClock>; 2],
     beats: [Beats; 2],
     known: Known,
     pub(crate) tally: Tally,
-    path: PathBuf,
-    _directory: TempDir,
 }
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp::from_millis(START)))
 }
 
-fn open(path: &Path, clock: &Arc<ManualClock>) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(path, clock.clone(), RULES).unwrap())
-}
-
-/// Where files cost no disk, if there is such a place: a sync per commit is not what is tested.
-fn directory() -> TempDir {
-    let shared = Path::new("/dev/shm");
-    if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }.unwrap()
-}
-
-/// The file of an empty store: copying it is faster than making it.
-fn empty_file() -> &'static [u8] {
-    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
-    FILE.get_or_init(|| {
-        let directory = directory();
-        let path = directory.path().join("duly.db");
-        drop(open(&path, &clock()));
-        std::fs::read(path).unwrap()
-    })
-}
-
-impl World {
-    pub(crate) fn new() -> Self {
-        let directory = directory();
-        let path = directory.path().join("duly.db");
-        std::fs::write(&path, empty_file()).unwrap();
+impl<S: Subject> World<S> {
+    pub(crate) async fn new() -> Self {
         let clocks = [clock(), clock()];
         Self {
             memory: Arc::new(MemoryStore::new(clocks[0].clone(), RULES)),
-            sqlite: Some(open(&path, &clocks[1])),
+            subject: S::new(&clocks[1]).await,
             beats: [Beats::new(), Beats::new()],
             known: Known::new(clocks[0].now()),
             tally: Tally::default(),
             clocks,
-            path,
-            _directory: directory,
         }
     }
 
     fn stores(&self) -> [Arc<dyn Store>; 2] {
-        [self.memory.clone(), self.sqlite.clone().expect("it is open")]
+        [self.memory.clone(), self.subject.store()]
     }
 
     /// Takes a step in both stores and compares what they say and what they hold.
@@ -91,7 +61,7 @@ impl World {
                 self.known.now = self.clocks[0].now();
             }
             Step::Crash => {
-                self.crash();
+                self.crash().await;
                 self.known.state.clear();
                 self.compare(&"a crash").await;
             }
@@ -104,11 +74,11 @@ impl World {
     }
 
     async fn ask(&mut self, call: Call) {
-        let [model, sqlite] = self.stores();
+        let [model, subject] = self.stores();
         let expected = ask(&*model, &self.beats[0], call.clone()).await;
-        let found = ask(&*sqlite, &self.beats[1], call.clone()).await;
-        drop((model, sqlite));
-        assert_eq!(found, expected, "SQLite (left) and the model disagree on {call:?}");
+        let found = ask(&*subject, &self.beats[1], call.clone()).await;
+        drop((model, subject));
+        assert_eq!(found, expected, "the store (left) and the model disagree on {call:?}");
         self.learn(&call, &expected);
         let before = std::mem::take(&mut self.known.state);
         self.compare(&call).await;
@@ -116,12 +86,10 @@ impl World {
         self.known.calls.push(call);
     }
 
-    fn crash(&mut self) {
+    async fn crash(&mut self) {
         self.tally.note_crash(&self.known);
-        self.memory = Arc::new(self.memory.after_crash());
-        // Nothing is ended or handed back; the file is left as a dead process leaves it.
-        self.sqlite = None;
-        self.sqlite = Some(open(&self.path, &self.clocks[1]));
+        self.memory = self.subject.crash_model(&self.memory, &self.known).await;
+        self.subject.crash(&self.clocks[1]).await;
         // Whoever has watched the beats has died too.
         self.beats = [Beats::new(), Beats::new()];
         for worker in &mut self.known.workers {
@@ -132,6 +100,10 @@ impl World {
     fn learn(&mut self, call: &Call, answer: &Answer) {
         match (call, answer) {
             (Call::Open(session), _) => self.learn_session(session),
+            (Call::Beat(beat), Answer::IsOpen(true)) => {
+                let beaten = self.known.workers.iter_mut().find(|it| it.id == beat.session);
+                beaten.into_iter().for_each(|worker| worker.beats += 1);
+            }
             (Call::End { session, why }, _) if *why != Why::DiedBefore => {
                 let ended = self.known.workers.iter_mut().find(|it| it.id == *session);
                 ended.into_iter().for_each(|worker| worker.open = worker.remote);
@@ -163,8 +135,9 @@ impl World {
     fn learn_session(&mut self, session: &OpenSession) {
         if self.known.workers.iter().all(|worker| worker.id != session.id) {
             let remote = session.home == Home::Remote;
-            let (open, sequence, leases) = (true, 0, Vec::new());
-            self.known.workers.push(Worker { id: session.id, remote, open, sequence, leases });
+            let (open, sequence, leases, beats) = (true, 0, Vec::new(), 0);
+            let worker = Worker { id: session.id, remote, open, sequence, leases, beats };
+            self.known.workers.push(worker);
         }
     }
 
@@ -181,13 +154,13 @@ impl World {
 
     /// Both stores hold the same.
     async fn compare(&mut self, after: &(dyn fmt::Debug + Sync)) {
-        let [model, sqlite] = self.stores();
+        let [model, subject] = self.stores();
         for other in [false, true] {
             let (tenant, filter) = (tenant(other), Filter::default());
             let page = ListTasks { tenant, filter, before: None, limit: 200 };
-            let (expected, found) = (model.list(page.clone()).await, sqlite.list(page).await);
+            let (expected, found) = (model.list(page.clone()).await, subject.list(page).await);
             let (expected, found) = (expected.unwrap().tasks, found.unwrap().tasks);
-            assert_eq!(found, expected, "SQLite (left) differs from the model after {after:?}");
+            assert_eq!(found, expected, "the store (left) differs from the model after {after:?}");
             self.known.state.extend(expected.into_iter().map(|task| (task.id, task)));
         }
         let ids: Vec<_> = self.known.state.keys().copied().collect();
@@ -195,11 +168,13 @@ impl World {
         for id in ids.iter().cycle().skip(turn).take(ids.len().min(1)) {
             self.compare_attempts(*id).await;
         }
-        let (expected, found) = (model.settings().await.unwrap(), sqlite.settings().await.unwrap());
-        assert_eq!(found, expected, "SQLite's settings (left) differ after {after:?}");
-        let (expected, found) = (model.sessions().await.unwrap(), sqlite.sessions().await.unwrap());
+        let (expected, found) =
+            (model.settings().await.unwrap(), subject.settings().await.unwrap());
+        assert_eq!(found, expected, "the store's settings (left) differ after {after:?}");
+        let (expected, found) =
+            (model.sessions().await.unwrap(), subject.sessions().await.unwrap());
         let (expected, found) = (self.look_at(0, expected), self.look_at(1, found));
-        assert_eq!(found, expected, "SQLite's sessions (left) differ after {after:?}");
+        assert_eq!(found, expected, "the store's sessions (left) differ after {after:?}");
         for worker in self.known.workers.iter_mut().filter(|worker| worker.remote) {
             worker.open = expected.iter().any(|(opened, _)| opened.id == worker.id);
         }
@@ -207,12 +182,13 @@ impl World {
 
     async fn compare_attempts(&self, id: TaskId) {
         let owner = &self.known.state[&id].lane.tenant;
-        let [model, sqlite] = self.stores();
-        let (expected, found) = (model.attempts(owner, id).await, sqlite.attempts(owner, id).await);
+        let [model, subject] = self.stores();
+        let (expected, found) =
+            (model.attempts(owner, id).await, subject.attempts(owner, id).await);
         assert_eq!(found.unwrap(), expected.unwrap(), "the attempts of {id}");
         let (tenant, after) = (owner.clone(), LogPlace::default());
         let read = ReadLogs { tenant, task: id, epoch: None, after, limit: usize::MAX };
-        let (expected, found) = (model.logs(read.clone()).await, sqlite.logs(read).await);
+        let (expected, found) = (model.logs(read.clone()).await, subject.logs(read).await);
         assert_eq!(found.unwrap(), expected.unwrap(), "the logs of {id}");
     }
 

@@ -58,7 +58,7 @@ impl PostgresStore {
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(&select).await?;
         let mut sessions = Vec::new();
-        for row in client.query(&statement, &[&self.node]).await? {
+        for row in client.query(&statement, &[&self.id]).await? {
             match opened(&row) {
                 Ok(opened) => {
                     let beat: i64 = row.try_get(6)?;
@@ -96,7 +96,7 @@ impl Verb for OpenSession {
         let insert = "/* session.open */ INSERT INTO duly.session
                 (id, node, name, tenant, types, queues, opened_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
-        let node = (self.home == Home::Local).then_some(scope.store.node);
+        let node = (self.home == Home::Local).then_some(scope.store.id);
         let types: Vec<_> = self.types.iter().map(TypeName::as_str).collect();
         let queues: Vec<_> = self.queues.iter().map(QueueName::as_str).collect();
         let tenant = self.tenant.as_ref().map(TenantName::as_str);
