@@ -118,9 +118,14 @@ async fn grow(scope: &Scope<'_>, pieces: &[Piece<'_>]) -> Result<()> {
     if pieces.is_empty() {
         return Ok(());
     }
-    let update = "/* report.grow */ UPDATE duly.log SET at = $5, text = log.text || n.text
-        FROM unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[]) n(task, epoch, start, text)
-        WHERE log.task = n.task AND log.epoch = n.epoch AND log.start = n.start";
+    // One look into the index for each, whatever the planner believes of the table.
+    let update = "/* report.grow */ UPDATE duly.log SET at = $5, text = log.text || grown.text
+        FROM (SELECT held.ctid, n.text
+              FROM unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[])
+                       n(task, epoch, start, text),
+                   LATERAL (SELECT ctid FROM duly.log WHERE log.task = n.task
+                              AND log.epoch = n.epoch AND log.start = n.start LIMIT 1) held) grown
+        WHERE log.ctid = grown.ctid";
     let tasks: Vec<_> = pieces.iter().map(|piece| piece.log.task).collect();
     let epochs: Vec<_> = pieces.iter().map(|piece| piece.log.epoch).collect();
     let starts: Vec<_> = pieces.iter().map(|piece| piece.start).collect();
@@ -164,26 +169,27 @@ struct Forgotten {
 impl Forgotten {
     async fn forget(self, scope: &Scope<'_>) -> Result<()> {
         if !self.beginnings.is_empty() {
-            let delete = "/* report.forget_beginnings */ DELETE FROM duly.log USING (
-                    SELECT k.task, k.epoch, (SELECT max(held.start) FROM duly.log held
-                        WHERE held.task = k.task AND held.epoch = k.epoch
-                          AND held.start <= k.kept_from) AS first
-                    FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) k(task, epoch, kept_from)
-                    OFFSET 0) kept
-                WHERE log.task = kept.task AND log.epoch = kept.epoch AND log.start < kept.first";
+            let delete = "/* report.forget_beginnings */ DELETE FROM duly.log
+                WHERE ctid = ANY(ARRAY(SELECT old.ctid
+                    FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) k(task, epoch, kept_from),
+                         LATERAL (SELECT max(start) AS first FROM duly.log
+                                  WHERE log.task = k.task AND log.epoch = k.epoch
+                                    AND log.start <= k.kept_from) kept,
+                         LATERAL (SELECT ctid FROM duly.log
+                                  WHERE log.task = k.task AND log.epoch = k.epoch
+                                    AND log.start < kept.first OFFSET 0) old))";
             let tasks: Vec<_> = self.beginnings.iter().map(|it| it.0).collect();
             let epochs: Vec<_> = self.beginnings.iter().map(|it| it.1).collect();
             let kept: Vec<_> = self.beginnings.iter().map(|it| it.2).collect();
             scope.execute(delete, &[&tasks, &epochs, &kept]).await?;
         }
         if !self.surplus.is_empty() {
-            let delete = "/* report.forget_surplus */ DELETE FROM duly.log USING (
-                    SELECT k.task, k.epoch, (SELECT held.start FROM duly.log held
-                        WHERE held.task = k.task AND held.epoch = k.epoch
-                        ORDER BY held.start DESC OFFSET $3 LIMIT 1) AS last
-                    FROM unnest($1::uuid[], $2::integer[]) k(task, epoch) OFFSET 0) surplus
-                WHERE log.task = surplus.task AND log.epoch = surplus.epoch
-                  AND log.start <= surplus.last";
+            let delete = "/* report.forget_surplus */ DELETE FROM duly.log
+                WHERE ctid = ANY(ARRAY(SELECT old.ctid
+                    FROM unnest($1::uuid[], $2::integer[]) k(task, epoch),
+                         LATERAL (SELECT ctid FROM duly.log
+                                  WHERE log.task = k.task AND log.epoch = k.epoch
+                                  ORDER BY log.start DESC OFFSET $3) old))";
             let tasks: Vec<_> = self.surplus.iter().map(|it| it.0).collect();
             let epochs: Vec<_> = self.surplus.iter().map(|it| it.1).collect();
             let kept = i64::try_from(LOG_PIECES).expect("a small number");
@@ -191,8 +197,10 @@ impl Forgotten {
         }
         if !self.attempts.is_empty() {
             let delete = "/* report.forget_logs */ DELETE FROM duly.log
-                USING unnest($1::uuid[], $2::integer[]) k(task, up_to)
-                WHERE log.task = k.task AND log.epoch <= k.up_to";
+                WHERE ctid = ANY(ARRAY(SELECT old.ctid
+                    FROM unnest($1::uuid[], $2::integer[]) k(task, up_to),
+                         LATERAL (SELECT ctid FROM duly.log WHERE log.task = k.task
+                                    AND log.epoch <= k.up_to OFFSET 0) old))";
             let tasks: Vec<_> = self.attempts.iter().map(|it| it.0).collect();
             let up_to: Vec<_> = self.attempts.iter().map(|it| it.1).collect();
             scope.execute(delete, &[&tasks, &up_to]).await?;
