@@ -33,7 +33,7 @@ async fn count(snapshot: &Snapshot<'_>, which: &CountTasks) -> error::Result<Tas
     let CountTasks { tenant, filter, retried, before } = which;
     let mut found = TaskCount { count: 0, next_before: None };
     let terms = Terms::new(tenant, filter);
-    let Some(mut rows) = Newest::of(snapshot, &terms, filter, *before, false).await? else {
+    let Some(mut rows) = Newest::of(snapshot, &terms, filter, *before).await? else {
         return Ok(found);
     };
     let (mut looked, mut last) = (0, None);

@@ -91,19 +91,19 @@ impl Iterator for Windows {
     }
 }
 
-/// Ids of tasks, those of a few days together.
+/// Ids of tasks in parts, each of which one statement looks up. It looks for every id on every day
+/// that it is about, so that few ids may be of many days and many only of few.
 pub(super) fn apart(ids: impl Iterator<Item = Uuid>) -> Vec<Vec<Uuid>> {
     let mut ids: Vec<_> = ids.collect();
     ids.sort_unstable();
-    let (mut parts, mut days): (Vec<Vec<Uuid>>, _) = (Vec::new(), 0);
+    let (mut parts, mut days): (Vec<Vec<Uuid>>, usize) = (Vec::new(), 0);
     let mut last = None;
     for id in ids {
         // An id begins with 48 bits of time.
         let day = (id.as_u64_pair().0 >> 16) / DAY_MS.unsigned_abs();
-        let is_new = last.replace(day) != Some(day);
-        days += usize::from(is_new);
+        days += usize::from(last.replace(day) != Some(day));
         match parts.last_mut() {
-            Some(part) if days <= WIDEST && part.len() < MOST => part.push(id),
+            Some(part) if days <= WIDEST && days * part.len() < LOOKS => part.push(id),
             _ => {
                 days = 1;
                 parts.push(vec![id]);
@@ -113,8 +113,8 @@ pub(super) fn apart(ids: impl Iterator<Item = Uuid>) -> Vec<Vec<Uuid>> {
     parts
 }
 
-/// Tasks that are looked up in one statement.
-const MOST: usize = 5_000;
+/// Looks of one statement at a day's index.
+const LOOKS: usize = 2_500;
 
 #[cfg(test)]
 mod tests {
@@ -142,12 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_looked_up_in_few_days_at_a_time() {
-        let ids = (0..70).flat_map(|day| [first_of(day * DAY_MS), first_of(day * DAY_MS + 1)]);
-        let parts = apart(ids.clone());
-        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [64, 64, 12]);
-        assert_eq!(parts.concat(), ids.collect::<Vec<_>>());
-        let many = (0..MOST + 1).map(|_| first_of(1));
-        assert_eq!(apart(many).iter().map(Vec::len).collect::<Vec<_>>(), [MOST, 1]);
+    fn few_ids_are_looked_up_on_many_days_and_many_on_few() {
+        let ids = |days: i64, each: i64| {
+            let day = move |day| (0..each).map(move |number| first_of(day * DAY_MS + number));
+            (0..days).flat_map(day)
+        };
+        let sizes = |days, each| apart(ids(days, each)).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(sizes(70, 2), [64, 64, 12], "no more than 32 days");
+        assert_eq!(sizes(1, 6_000), [2_500, 2_500, 1_000]);
+        assert_eq!(sizes(4, 1_000), [1_250, 1_250, 1_250, 250], "on two days each");
+        assert_eq!(apart(ids(4, 1_000)).concat(), ids(4, 1_000).collect::<Vec<_>>());
     }
 }

@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::error::Result;
-use super::filter::{Lanes, Parameter, Terms, Verdict, needs_task};
+use super::filter::{DEAD_VERDICT, Lanes, Parameter, Terms, needs_task};
 use super::page::{self, Bounds, Looked, Page, Rows};
 use super::range::LaneId;
 use super::snapshot::Snapshot;
@@ -107,17 +107,11 @@ struct Failures<'a> {
     below: Place,
 }
 
-/// What is known of a dead letter without its task: 0 if it is another tenant's, 1 if a term does
-/// not hold, 2 if all do that are about its lane and its group. Takes where it comes from.
+/// What is known of dead letters without their tasks. Takes where they come from.
 fn failures(name: &str, rows: &str) -> String {
     format!(
         "/* {name} */ SELECT dlq.task, dlq.failed_at, dlq.lane, dlq.error_group, lane.queue,
-                lane.type,
-            CASE WHEN lane.tenant IS DISTINCT FROM $1 THEN 0
-                WHEN $2::text IS NOT NULL AND lane.queue <> $2 THEN 1
-                WHEN $3::text IS NOT NULL AND lane.type <> $3 THEN 1
-                WHEN $4::bigint IS NOT NULL AND dlq.error_group <> $4 THEN 1
-                ELSE 2 END
+                lane.type, {DEAD_VERDICT}
          FROM {rows} LEFT JOIN duly.lane ON lane.id = dlq.lane
          ORDER BY dlq.failed_at DESC, dlq.task DESC"
     )
@@ -161,22 +155,11 @@ impl Rows for Judged<'_> {
     type Place = Place;
 
     async fn next(&mut self, most: u32) -> Result<Vec<Looked<Place>>> {
-        let mut looked = Vec::new();
+        let mut found = Vec::new();
         for row in self.0.next(most).await? {
             let place = Place { failed_at: row.try_get(1)?, task: row.try_get(0)? };
-            let foreign = row.try_get::<_, i32>(6)? == 0;
-            let verdict = if foreign { Verdict::Foreign } else { Verdict::Other };
-            let is_open = row.try_get::<_, i32>(6)? == 2;
-            looked.push((Looked { task: place.task, verdict, place }, is_open));
+            found.push((place.task, row.try_get(6)?, place));
         }
-        let open = looked.iter().filter(|(_, is_open)| *is_open).map(|(row, _)| row.task);
-        let verdicts = self.0.terms.on(self.0.snapshot, open).await?;
-        let judge = |(mut row, is_open): (Looked<Place>, bool)| {
-            if let (true, Some(verdict)) = (is_open, verdicts.get(&row.task)) {
-                row.verdict = *verdict;
-            }
-            row
-        };
-        Ok(looked.into_iter().map(judge).collect())
+        self.0.terms.looked_at(self.0.snapshot, &found).await
     }
 }

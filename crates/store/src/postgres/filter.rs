@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::days;
 use super::error::Result;
+use super::page::Looked;
 use super::range::LaneId;
 use super::row::encode_status;
 use super::snapshot::Snapshot;
@@ -46,6 +47,15 @@ pub(super) fn judging(name: &str, rows: &str) -> String {
             {rows}) looked"
     )
 }
+
+/// The verdict on rows of dead letters that stand beside their `lane`, as far as it can be had without
+/// their tasks, which lie elsewhere: 2 says that nothing speaks against it. Takes
+/// [`Terms::of_place`].
+pub(super) const DEAD_VERDICT: &str = "CASE WHEN lane.tenant IS DISTINCT FROM $1 THEN 0
+        WHEN $2::text IS NOT NULL AND lane.queue <> $2 THEN 1
+        WHEN $3::text IS NOT NULL AND lane.type <> $3 THEN 1
+        WHEN $4::bigint IS NOT NULL AND dlq.error_group <> $4 THEN 1
+        ELSE 2 END";
 
 /// A filter as statements take it.
 pub(super) struct Terms<'a> {
@@ -142,6 +152,25 @@ impl<'a> Terms<'a> {
             }
         }
         Ok(verdicts)
+    }
+
+    /// Tasks that were found elsewhere, each with what speaks against it and its place.
+    pub(super) async fn looked_at<P: Copy>(
+        &self,
+        snapshot: &Snapshot<'_>,
+        found: &[(Uuid, i32, P)],
+    ) -> Result<Vec<Looked<P>>> {
+        let open = found.iter().filter(|(_, verdict, _)| *verdict == 2);
+        let verdicts = self.on(snapshot, open.map(|(task, ..)| *task)).await?;
+        let looked = |(task, verdict, place): &(Uuid, i32, P)| {
+            let verdict = match verdict {
+                0 => Verdict::Foreign,
+                2 => verdicts.get(task).copied().unwrap_or(Verdict::Foreign),
+                _ => Verdict::Other,
+            };
+            Looked { task: *task, verdict, place: *place }
+        };
+        Ok(found.iter().map(looked).collect())
     }
 
     /// The lanes in which there may be something that fits.

@@ -1,7 +1,7 @@
 //! Lists of tasks: from the newest id down, a few days at a time, within the ids that `since` and
 //! `until` leave; lane by lane where they are few. What asks for FAILED tasks alone reads the dead
-//! letters by id instead, since failed tasks are few among many; and where those that wait or run are
-//! few, they are looked up one by one.
+//! letters by id instead, since failed tasks are few among many; and where those that wait, run or
+//! have failed are few, they are looked up one by one.
 
 mod few;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::days::Windows;
 use super::error::Result;
-use super::filter::{Lanes, Parameter, Terms, Verdict, judging};
+use super::filter::{DEAD_VERDICT, Lanes, Parameter, Terms, judging};
 use super::page::{self, Bounds, Looked, Page, Rows};
 use super::range::LaneId;
 use super::snapshot::Snapshot;
@@ -37,7 +37,7 @@ async fn find(snapshot: &Snapshot<'_>, page: &ListTasks) -> Result<Page<Uuid>> {
     let ListTasks { tenant, filter, before, limit } = page;
     let terms = Terms::new(tenant, filter);
     let bounds = Bounds { tasks: *limit, rows: SCAN_ROWS };
-    match Newest::of(snapshot, &terms, filter, *before, true).await? {
+    match Newest::of(snapshot, &terms, filter, *before).await? {
         None => Ok(Page::empty()),
         Some(rows) => page::fill(snapshot, tenant, bounds, rows).await,
     }
@@ -66,7 +66,6 @@ impl<'a> Newest<'a> {
         terms: &'a Terms<'a>,
         filter: &Filter,
         before: Option<TaskId>,
-        may_be_few: bool,
     ) -> Result<Option<Self>> {
         let lanes = match terms.lanes(snapshot).await? {
             Lanes::None => return Ok(None),
@@ -77,10 +76,7 @@ impl<'a> Newest<'a> {
         let below = before.map_or(ids.end, |before| before.min(ids.end));
         let ids = row::uuid(ids.start)..row::uuid(below);
         let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
-        let few = match may_be_few {
-            true => few::newest_first(snapshot, filter, lanes.as_deref(), &ids).await?,
-            false => None,
-        };
+        let few = few::newest_first(snapshot, filter, lanes.as_deref(), &ids).await?;
         let source = if let Some(ids) = few {
             Source::Few { ids: ids.into_iter() }
         } else if only_failed {
@@ -107,8 +103,13 @@ const OF_LANES: &str = "FROM unnest($12::integer[]) l(id),
     ORDER BY task.id DESC LIMIT $11";
 
 /// Dead letters, newest id first.
-const FAILED: &str = "/* task.list.failed */ SELECT task FROM duly.dlq
-    WHERE task >= $1 AND task < $2 ORDER BY task DESC LIMIT $3";
+fn failed() -> String {
+    format!(
+        "/* task.list.failed */ SELECT dlq.task, {DEAD_VERDICT}
+         FROM duly.dlq LEFT JOIN duly.lane ON lane.id = dlq.lane
+         WHERE dlq.task >= $5 AND dlq.task < $6 ORDER BY dlq.task DESC LIMIT $7"
+    )
+}
 
 impl Rows for Newest<'_> {
     type Place = Uuid;
@@ -135,16 +136,20 @@ impl Rows for Newest<'_> {
                 Ok(looked)
             }
             Source::Failed { ids } => {
-                let asked: [Parameter<'_>; 3] = [&ids.start, &ids.end, &i64::from(most)];
-                let rows = snapshot.query(FAILED, &asked).await?;
-                let found = rows.iter().map(|row| Ok(row.try_get(0)?));
-                let found = found.collect::<Result<Vec<Uuid>>>()?;
-                ids.end = found.last().copied().unwrap_or(ids.start);
-                judged(snapshot, terms, found).await
+                let (start, end, most) = (ids.start, ids.end, i64::from(most));
+                let mut parameters = terms.of_place().to_vec();
+                parameters.extend([&start as Parameter<'_>, &end, &most]);
+                let mut found = Vec::new();
+                for row in snapshot.query(&failed(), &parameters).await? {
+                    let task: Uuid = row.try_get(0)?;
+                    ids.end = task;
+                    found.push((task, row.try_get(1)?, task));
+                }
+                terms.looked_at(snapshot, &found).await
             }
             Source::Few { ids } => {
-                let found: Vec<_> = ids.take(most as usize).collect();
-                judged(snapshot, terms, found).await
+                let found: Vec<_> = ids.take(most as usize).map(|task| (task, 2, task)).collect();
+                terms.looked_at(snapshot, &found).await
             }
         }
     }
@@ -171,18 +176,4 @@ async fn tasks(
         Ok(Looked { task, verdict, place: task })
     };
     rows.iter().map(looked).collect()
-}
-
-/// Tasks that were found elsewhere, with the verdict on each.
-async fn judged(
-    snapshot: &Snapshot<'_>,
-    terms: &Terms<'_>,
-    tasks: Vec<Uuid>,
-) -> Result<Vec<Looked<Uuid>>> {
-    let verdicts = terms.on(snapshot, tasks.iter().copied()).await?;
-    let looked = |task: &Uuid| {
-        let verdict = verdicts.get(task).copied().unwrap_or(Verdict::Foreign);
-        Looked { task: *task, verdict, place: *task }
-    };
-    Ok(tasks.iter().map(looked).collect())
 }

@@ -1,5 +1,5 @@
-//! Tasks that wait or run, where they are few among many: found through the due table and through
-//! the batches of leases, instead of by a look at every task.
+//! Tasks that wait, run or have failed, where they are few among many: found through the due table,
+//! the batches of leases and the dead letters, instead of by a look at every task.
 
 use std::ops::Range;
 
@@ -24,8 +24,12 @@ pub(super) async fn newest_first(
 ) -> Result<Option<Vec<Uuid>>> {
     let statuses = &filter.statuses;
     // Nothing is BLOCKED as long as tasks cannot wait for each other.
-    let is_kept =
-        |status: &Status| matches!(status, Status::Blocked | Status::Pending | Status::Running);
+    let is_kept = |status: &Status| match status {
+        Status::Blocked | Status::Pending | Status::Running => true,
+        // Of many lanes they are read in the order of the list.
+        Status::Failed => lanes.is_some(),
+        Status::Success | Status::Cancelled => false,
+    };
     if statuses.is_empty() || !statuses.iter().all(is_kept) {
         return Ok(None);
     }
@@ -35,6 +39,9 @@ pub(super) async fn newest_first(
     }
     if statuses.contains(&Status::Running) && ids.len() <= FEW {
         leased(snapshot, &mut ids).await?;
+    }
+    if let (true, Some(lanes)) = (statuses.contains(&Status::Failed) && ids.len() <= FEW, lanes) {
+        failed(snapshot, lanes, &mut ids).await?;
     }
     if ids.len() > FEW {
         return Ok(None);
@@ -73,6 +80,17 @@ async fn leased(snapshot: &Snapshot<'_>, ids: &mut Vec<Uuid>) -> Result<()> {
     let select = "/* grant.few */ SELECT unnest(tasks) FROM duly.grant_log WHERE live > 0 LIMIT $1";
     let most = i64::try_from(FEW).expect("a small number") + 1;
     for row in snapshot.query(select, &[&most]).await? {
+        ids.push(row.try_get(0)?);
+    }
+    Ok(())
+}
+
+/// Adds what has failed in these lanes; one more than few at the most.
+async fn failed(snapshot: &Snapshot<'_>, lanes: &[LaneId], ids: &mut Vec<Uuid>) -> Result<()> {
+    let select = "/* dlq.few */ SELECT dlq.task FROM unnest($2::integer[]) l(id),
+        LATERAL (SELECT task FROM duly.dlq WHERE dlq.lane = l.id LIMIT $1) dlq LIMIT $1";
+    let most = i64::try_from(FEW).expect("a small number") + 1;
+    for row in snapshot.query(select, &[&most, &lanes]).await? {
         ids.push(row.try_get(0)?);
     }
     Ok(())
