@@ -38,7 +38,7 @@ else
 endif
 
 bench-peers: build bench-page-tool ## Measure other schedulers and ours in one run (ARGS='--only duly,bullmq')
-	@bench/peers/run $(ARGS) && $(MAKE) -s bench-page
+	@bench/peers/run $(ARGS) && $(if $(ARGS),true,$(MAKE) -s bench-page)
 
 bench-page: bench-page-tool
 	@target/release/bench_report $(RESULTS) docs && echo "written: docs/benchmarks.md" >&2
