@@ -70,7 +70,11 @@ DECLARE
     day_ms constant bigint := 24 * 60 * 60 * 1000;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('duly.make_day', 0));
-    IF to_regclass('duly.' || name) IS NOT NULL THEN
+    -- A look into the catalogue itself: what another has made while this one waited may not be in
+    -- its cache yet.
+    IF EXISTS (SELECT FROM pg_catalog.pg_class c
+               WHERE c.relnamespace = 'duly'::regnamespace AND c.relname = name)
+    THEN
         RETURN;
     END IF;
     EXECUTE format('CREATE TABLE duly.%I (LIKE duly.task INCLUDING STORAGE INCLUDING COMPRESSION)

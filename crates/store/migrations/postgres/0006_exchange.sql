@@ -94,6 +94,36 @@ BEGIN
 END
 $$;
 
+-- Commits successes of a session, whose ids come sorted. Mostly all of them are first grants. A
+-- result is found by its place among the ids: a join would be planned anew for every size of every
+-- day, and sometimes as a scan.
+CREATE FUNCTION duly.succeed(
+    who uuid, ended uuid[], epochs integer[], results text[], at bigint,
+    OUT done uuid[], OUT sequences bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    same record;
+    part record;
+BEGIN
+    FOR same IN
+        SELECT e.epoch, array_agg(e.id ORDER BY e.id) AS ids,
+               array_agg(e.result ORDER BY e.id) AS results
+        FROM unnest(ended, epochs, results) e(id, epoch, result) GROUP BY e.epoch
+    LOOP
+        WITH finished AS (
+            UPDATE duly.task t
+            SET status = 3, finished_at = at, charged = t.charged + 1, error = NULL,
+                result = (same.results)[width_bucket(t.id, same.ids)]
+            WHERE t.id = ANY (same.ids) AND t.epoch = same.epoch AND t.session = who
+              AND t.status = 2
+            RETURNING t.id, t.sequence)
+        SELECT array_agg(f.id) AS ids, array_agg(f.sequence) AS sequences INTO part FROM finished f;
+        done := done || part.ids;
+        sequences := sequences || part.sequences;
+    END LOOP;
+END
+$$;
+
 -- Commits successes of a session and grants it what is due in these ranges, in one go. `asked` is the
 -- number of its claim; without one nothing is granted. `done` names the successes that were
 -- committed, `heads` tells where each of the ranges starts now.
@@ -112,6 +142,7 @@ DECLARE
     o_lanes   integer[] := in_lanes;
     o_ranks   smallint[] := in_ranks;
     o_since   bigint[] := since;
+    batch     record;
     sequences bigint[];
     rows      tid[];
     picked    uuid[];
@@ -129,14 +160,8 @@ BEGIN
     END IF;
     is_open := FOUND;
     IF cardinality(ended) > 0 THEN
-        WITH finished AS (
-            UPDATE duly.task t
-            SET status = 3, finished_at = at, charged = t.charged + 1, result = e.result,
-                error = NULL
-            FROM unnest(ended, ended_epochs, results) e(id, epoch, result)
-            WHERE t.id = e.id AND t.epoch = e.epoch AND t.session = who AND t.status = 2
-            RETURNING t.id, t.sequence)
-        SELECT array_agg(f.id), array_agg(f.sequence) INTO done, sequences FROM finished f;
+        SELECT f.done, f.sequences INTO done, sequences
+        FROM duly.succeed(who, ended, ended_epochs, results, at) f;
         IF done IS NOT NULL THEN
             PERFORM duly.end_leases(array_fill(who, ARRAY[cardinality(done)]), sequences, true);
         END IF;
@@ -153,17 +178,16 @@ BEGIN
     END IF;
     IF NOT duly.admits(who, s.newest, asked) THEN
         echo := true;
-        UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked;
+        UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked
+        RETURNING g.tasks INTO batch;
         SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
                array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
                array_agg(t.run_at), array_agg(t.granted_at), array_agg(t.payload)
         INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
-        FROM (SELECT t.* FROM duly.grant_log g,
-                     unnest(g.tasks, g.epochs) WITH ORDINALITY l(id, epoch, n)
-                     JOIN duly.task t ON t.id = l.id
-              WHERE g.session = who AND g.sequence = asked
-                AND t.epoch = l.epoch AND t.session = who AND t.status = 2
-              ORDER BY l.n) t;
+        FROM (SELECT t.* FROM duly.task t
+              WHERE t.id = ANY (batch.tasks) AND t.session = who AND t.sequence = asked
+                AND t.status = 2
+              ORDER BY array_position(batch.tasks, t.id)) t;
         RETURN;
     END IF;
     is_alone := s.alone AND held > 0;
@@ -189,11 +213,11 @@ BEGIN
         SELECT sum(octet_length(t.payload)) FROM duly.task t WHERE t.id = ANY (picked))
     THEN
         SELECT array_agg(b.row), array_agg(b.id) INTO rows, picked
-        FROM (SELECT k.row, t.id,
+        FROM (SELECT rows[array_position(picked, t.id)] AS row, t.id,
                      sum(octet_length(t.payload)) OVER (ORDER BY t.run_at + t.rank % 10 * ageing, t.id)
                          AS bytes,
                      row_number() OVER (ORDER BY t.run_at + t.rank % 10 * ageing, t.id) AS n
-              FROM unnest(rows, picked) k(row, id) JOIN duly.task t ON t.id = k.id) b
+              FROM duly.task t WHERE t.id = ANY (picked)) b
         WHERE b.bytes <= byte_limit OR b.n = 1;
     END IF;
     IF picked IS NOT NULL THEN

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use deadpool_postgres::{Client, Manager, ManagerConfig, RecyclingMethod, Runtime};
 use duly_core::ports::clock::Clock;
-use tokio_postgres::Config;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{Fault, Result};
@@ -69,6 +70,17 @@ impl Pool {
             client.batch_execute(&format!("SET duly.now_ms = {now}")).await?;
         }
         Ok(client)
+    }
+
+    /// Rows of one statement that needs no transaction.
+    pub(super) async fn query(
+        &self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>> {
+        let client = self.get().await?;
+        let statement = client.prepare_cached(statement).await?;
+        Ok(client.query(&statement, parameters).await?)
     }
 
     /// What tests go by instead of the server's clock.

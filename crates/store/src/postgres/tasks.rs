@@ -61,9 +61,7 @@ impl PostgresStore {
         let select = format!(
             "/* task.get */ SELECT {columns} FROM {tables} WHERE task.id = $1 AND lane.tenant = $2"
         );
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(&select).await?;
-        let found = client.query_opt(&statement, &[&row::uuid(id), &tenant.as_str()]).await?;
-        found.as_ref().map(row::task).transpose()
+        let found = self.pool.query(&select, &[&row::uuid(id), &tenant.as_str()]).await?;
+        found.first().map(row::task).transpose()
     }
 }

@@ -84,11 +84,9 @@ impl PostgresStore {
         if missing.is_empty() {
             return Ok(HashMap::default());
         }
-        let client = self.pool.get().await?;
         let select = "/* finish.refusal */ SELECT task.id, epoch, session, status, lane.tenant
             FROM duly.task JOIN duly.lane ON lane.id = task.lane WHERE task.id = ANY($1)";
-        let statement = client.prepare_cached(select).await?;
-        let rows = client.query(&statement, &[&missing]).await?;
+        let rows = self.pool.query(select, &[&missing]).await?;
         let mut refused: HashMap<_, _> =
             missing.into_iter().map(|id| (id, Finished::Unknown)).collect();
         let tenant = trade.session.as_ref().and_then(|session| session.opened.tenant.as_ref());
@@ -130,10 +128,9 @@ impl PostgresStore {
         if passed.is_empty() {
             return Ok(next);
         }
-        let client = self.pool.get().await?;
         let after = vec![traded.now; passed.len()];
         let (lanes, ranks) = (each(&passed, |it| it.0.lane), each(&passed, |it| it.0.rank));
-        let rows = client.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
+        let rows = self.pool.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
         let mut nexts = vec![next];
         for found in rows {
             nexts.push(found.try_get(2)?);

@@ -51,9 +51,10 @@ async fn write(scope: &Scope<'_>, session: Uuid, moved: &[Moved]) -> Result<()> 
     if moved.is_empty() {
         return Ok(());
     }
-    let update = "/* extend */ UPDATE duly.task t SET extended_to = m.deadline
-        FROM unnest($2::uuid[], $3::integer[], $4::bigint[]) m(task, epoch, deadline)
-        WHERE t.id = m.task AND t.epoch = m.epoch AND t.session = $1 AND t.status = 2";
+    let update = "/* extend */ UPDATE duly.task t
+        SET extended_to = ($4::bigint[])[width_bucket(t.id, $2)]
+        WHERE t.id = ANY($2::uuid[]) AND t.epoch = ($3::integer[])[width_bucket(t.id, $2)]
+          AND t.session = $1 AND t.status = 2";
     let (tasks, epochs) = (each(moved, |it| it.task), each(moved, |it| it.epoch));
     let deadlines = each(moved, |it| it.deadline);
     scope.execute(update, &[&session, &tasks, &epochs, &deadlines]).await?;

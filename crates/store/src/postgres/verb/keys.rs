@@ -40,7 +40,7 @@ impl Keys {
         let keys = each(&keys, |key| key.as_slice());
         let select = "/* submit.known_keys */ SELECT key, task, body FROM duly.idempotency
             WHERE key = ANY($1) AND created_at > $2
-              AND EXISTS (SELECT FROM duly.task WHERE task.id = idempotency.task)";
+              AND (SELECT true FROM duly.task WHERE task.id = idempotency.task LIMIT 1)";
         for row in scope.query(select, &[&keys, &oldest(scope)]).await? {
             let task: Uuid = row.try_get(1)?;
             let (key, body) = (row.try_get(0)?, row.try_get(2)?);
@@ -75,7 +75,7 @@ impl Keys {
         let keys = each(&self.taken, |it| it.0.as_slice());
         let stale = "/* submit.stale_keys */ DELETE FROM duly.idempotency
             WHERE key = ANY($1) AND (created_at <= $2
-               OR NOT EXISTS (SELECT FROM duly.task WHERE task.id = idempotency.task))";
+               OR (SELECT true FROM duly.task WHERE task.id = idempotency.task LIMIT 1) IS NULL)";
         scope.execute(stale, &[&keys, &oldest(scope)]).await?;
         let insert = "/* submit.take_keys */ INSERT INTO duly.idempotency
                 (key, task, body, created_at)

@@ -21,7 +21,7 @@ type Taken = Vec<(duly_core::id::SessionId, TakenBack)>;
 impl PostgresStore {
     pub(super) async fn reap_all(&self, reap: &Reap) -> Result<Reaped> {
         let mut reaped = Reaped::default();
-        for (batch, orphaned) in self.run(&Overdue).await? {
+        for (batch, orphaned) in self.overdue().await? {
             if orphaned {
                 // Whose node died before it had put everything back.
                 self.run(&TakeBack(batch)).await?;
@@ -31,27 +31,36 @@ impl PostgresStore {
             }
         }
         let before = reap.unacknowledged_before.millis();
-        for batch in self.run(&Unheard { before }).await? {
+        for batch in self.unheard(before).await? {
             reaped.taken_back.extend(self.run(&Release { batch, before }).await?);
         }
-        reaped.next_deadline = self.run(&NextDeadline).await?.map(row::instant);
+        reaped.next_deadline = self.next_deadline().await?.map(row::instant);
         Ok(reaped)
     }
-}
 
-/// Finds batches with leases that may be overdue, and tells of each whether its session has ended.
-struct Overdue;
-
-impl Verb for Overdue {
-    type Answer = Vec<(Batch, bool)>;
-
-    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<(Batch, bool)>> {
+    /// Batches with leases that may be overdue, each with whether its session has ended.
+    async fn overdue(&self) -> Result<Vec<(Batch, bool)>> {
         let select = "/* reap.overdue */ SELECT g.session, g.sequence,
                 s.id IS NULL OR s.ended_at IS NOT NULL
             FROM duly.grant_log g LEFT JOIN duly.session s ON s.id = g.session
-            WHERE g.deadline <= $1 ORDER BY g.deadline LIMIT $2";
-        let rows = scope.query(select, &[&scope.now.millis(), &BATCHES]).await?;
+            WHERE g.deadline <= duly.now() ORDER BY g.deadline LIMIT $1";
+        let rows = self.pool.query(select, &[&BATCHES]).await?;
         rows.iter().map(|row| Ok((Batch::read(row)?, row.try_get(2)?))).collect()
+    }
+
+    /// Batches that nobody has acknowledged.
+    async fn unheard(&self, before: i64) -> Result<Vec<Batch>> {
+        let select =
+            format!("/* reap.unheard */ SELECT g.session, g.sequence {UNHEARD} LIMIT {BATCHES}");
+        self.pool.query(&select, &[&before]).await?.iter().map(Batch::read).collect()
+    }
+
+    /// When to look for overdue leases next.
+    async fn next_deadline(&self) -> Result<Option<i64>> {
+        let select = "/* reap.next */ SELECT deadline FROM duly.grant_log
+            WHERE deadline < 9223372036854775807 ORDER BY deadline LIMIT 1";
+        let rows = self.pool.query(select, &[]).await?;
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
     }
 }
 
@@ -98,21 +107,6 @@ const UNHEARD: &str = "FROM duly.grant_log g
     WHERE NOT g.received AND g.served_at < $1 AND g.live > 0
       AND s.ended_at IS NULL AND s.node IS NULL";
 
-/// Finds batches that nobody has acknowledged.
-struct Unheard {
-    before: i64,
-}
-
-impl Verb for Unheard {
-    type Answer = Vec<Batch>;
-
-    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Batch>> {
-        let select =
-            format!("/* reap.unheard */ SELECT g.session, g.sequence {UNHEARD} LIMIT {BATCHES}");
-        scope.query(&select, &[&self.before]).await?.iter().map(Batch::read).collect()
-    }
-}
-
 /// Releases a batch that nobody has acknowledged, if it is still so.
 struct Release {
     batch: Batch,
@@ -147,18 +141,4 @@ impl Verb for Release {
 fn taken_back(batch: Batch, state: &State) -> (duly_core::id::SessionId, TakenBack) {
     let epoch = state.epoch.unsigned_abs();
     (batch.session, TakenBack { task: row::task_id(state.id), epoch, why: Why::Lost })
-}
-
-/// When to look for overdue leases next.
-struct NextDeadline;
-
-impl Verb for NextDeadline {
-    type Answer = Option<i64>;
-
-    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Option<i64>> {
-        let select = "/* reap.next */ SELECT deadline FROM duly.grant_log
-            WHERE deadline < 9223372036854775807 ORDER BY deadline LIMIT 1";
-        let rows = scope.query(select, &[]).await?;
-        Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
-    }
 }

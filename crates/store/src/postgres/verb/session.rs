@@ -55,10 +55,8 @@ impl PostgresStore {
             "/* session.list */ SELECT {COLUMNS}, beat FROM duly.session
              WHERE ended_at IS NULL AND node IS DISTINCT FROM $1"
         );
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(&select).await?;
         let mut sessions = Vec::new();
-        for row in client.query(&statement, &[&self.id]).await? {
+        for row in self.pool.query(&select, &[&self.id]).await? {
             match opened(&row) {
                 Ok(opened) => {
                     let beat: i64 = row.try_get(6)?;
@@ -80,10 +78,18 @@ impl PostgresStore {
             return Ok(tasks);
         }
         self.sessions.forget(session);
-        while let Some(batch) = self.run(&FirstBatch(session)).await? {
+        while let Some(batch) = self.first_batch(session).await? {
             tasks.extend(self.run(&TakeBack(batch)).await?);
         }
         Ok(tasks)
+    }
+
+    /// A batch that a session still has.
+    async fn first_batch(&self, session: SessionId) -> Result<Option<Batch>> {
+        let select = "/* grant.first */ SELECT session, sequence FROM duly.grant_log
+            WHERE session = $1 ORDER BY sequence LIMIT 1";
+        let rows = self.pool.query(select, &[&row::session_uuid(session)]).await?;
+        rows.first().map(Batch::read).transpose()
     }
 }
 
@@ -185,19 +191,5 @@ impl Verb for End {
             WHERE session = $1 AND live <= 0";
         scope.execute(delete, &[&id]).await?;
         Ok(true)
-    }
-}
-
-/// A batch that a session still has.
-struct FirstBatch(SessionId);
-
-impl Verb for FirstBatch {
-    type Answer = Option<Batch>;
-
-    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Option<Batch>> {
-        let select = "/* grant.first */ SELECT session, sequence FROM duly.grant_log
-            WHERE session = $1 ORDER BY sequence LIMIT 1";
-        let rows = scope.query(select, &[&row::session_uuid(self.0)]).await?;
-        rows.first().map(Batch::read).transpose()
     }
 }

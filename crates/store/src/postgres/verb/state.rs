@@ -122,18 +122,19 @@ pub(super) async fn write(scope: &Scope<'_>, states: &[State]) -> Result<()> {
     if states.is_empty() {
         return Ok(());
     }
+    // A value is found by its place among the ids, which are sorted: a join would be planned anew for
+    // every size of every day, and sometimes as a scan.
     let update = "/* task.write */ UPDATE duly.task t
-        SET epoch = c.epoch, session = c.session, status = c.status, rank = c.rank,
-            run_at = c.run_at, granted_at = c.granted_at, finished_at = c.finished_at, run = c.run,
-            charged = c.charged, losses = c.losses, error = c.error, result = c.result
-        FROM unnest($1::uuid[], $2::integer[], $3::uuid[], $4::smallint[], $5::integer[],
-                    $6::uuid[], $7::smallint[], $8::smallint[], $9::bigint[], $10::bigint[],
-                    $11::bigint[], $12::integer[], $13::integer[], $14::integer[], $15::text[],
-                    $16::text[])
-            c(id, was_epoch, was_session, was_status, epoch, session, status, rank, run_at,
-              granted_at, finished_at, run, charged, losses, error, result)
-        WHERE t.id = c.id AND t.epoch = c.was_epoch AND t.status = c.was_status
-          AND t.session IS NOT DISTINCT FROM c.was_session";
+        SET epoch = ($5::integer[])[width_bucket(t.id, $1)], session = ($6::uuid[])[width_bucket(t.id, $1)],
+            status = ($7::smallint[])[width_bucket(t.id, $1)], rank = ($8::smallint[])[width_bucket(t.id, $1)],
+            run_at = ($9::bigint[])[width_bucket(t.id, $1)], granted_at = ($10::bigint[])[width_bucket(t.id, $1)],
+            finished_at = ($11::bigint[])[width_bucket(t.id, $1)], run = ($12::integer[])[width_bucket(t.id, $1)],
+            charged = ($13::integer[])[width_bucket(t.id, $1)], losses = ($14::integer[])[width_bucket(t.id, $1)],
+            error = ($15::text[])[width_bucket(t.id, $1)], result = ($16::text[])[width_bucket(t.id, $1)]
+        WHERE t.id = ANY($1::uuid[])
+          AND t.epoch = ($2::integer[])[width_bucket(t.id, $1)]
+          AND t.session IS NOT DISTINCT FROM ($3::uuid[])[width_bucket(t.id, $1)]
+          AND t.status = ($4::smallint[])[width_bucket(t.id, $1)]";
     let written = scope
         .execute(
             update,
