@@ -14,6 +14,7 @@ pub(super) mod expire;
 mod extend;
 mod finish;
 mod insert;
+mod items;
 mod keys;
 mod ledger;
 mod log;

@@ -10,6 +10,7 @@ use foldhash::{HashMap, HashSet};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::items::Items;
 use super::state::each;
 use super::{Scope, Verb, finish};
 use crate::postgres::PostgresStore;
@@ -145,52 +146,6 @@ struct Trade<'a> {
     /// Nothing if it is not open.
     session: Option<Arc<Session>>,
     items: Items<'a>,
-}
-
-/// The outcomes of an exchange: those that need a look at their row, and plain successes.
-struct Items<'a> {
-    slow: Vec<&'a Finish>,
-    named_twice: HashSet<Uuid>,
-    /// Of plain successes, by their ids.
-    ids: Vec<Uuid>,
-    results: Vec<Option<&'a str>>,
-    epochs: HashMap<Uuid, i32>,
-}
-
-impl<'a> Items<'a> {
-    fn sort(finishes: &'a [Finish]) -> Self {
-        let mut seen = HashSet::default();
-        let twice = finishes.iter().map(|item| row::uuid(item.task)).filter(|id| !seen.insert(*id));
-        let mut items = Self {
-            slow: Vec::new(),
-            named_twice: twice.collect(),
-            ids: Vec::new(),
-            results: Vec::new(),
-            epochs: HashMap::default(),
-        };
-        let mut plain = Vec::new();
-        for item in finishes {
-            match &item.outcome {
-                Outcome::Success { result } if !items.is_slow(item) => {
-                    plain.push((row::uuid(item.task), item.epoch, result.as_deref()));
-                }
-                _ => items.slow.push(item),
-            }
-        }
-        plain.sort_unstable_by_key(|(id, ..)| *id);
-        items.ids = each(&plain, |it| it.0);
-        items.results = each(&plain, |it| it.2);
-        items.epochs = plain.iter().map(|it| (it.0, row::encode_count(it.1))).collect();
-        items
-    }
-
-    fn is_slow(&self, item: &Finish) -> bool {
-        let plain = matches!(item.outcome, Outcome::Success { .. });
-        !plain
-            || item.progress.is_some()
-            || item.log.is_some()
-            || self.named_twice.contains(&row::uuid(item.task))
-    }
 }
 
 /// Where a claim looks, and since when it could have known better.
