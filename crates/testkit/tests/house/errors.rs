@@ -14,13 +14,14 @@ const SOURCES: [&str; 6] = [
     "crates/worker/src/",
     "crates/client/src/source/finishes.rs",
 ];
-/// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler
-/// is asked for.
-const NO_CODES: [&str; 12] = [
+/// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler and
+/// the environment are asked for.
+const NO_CODES: [&str; 13] = [
     "BLOCKED",
     "CANCELLED",
     "CARGO_PKG_VERSION",
     "COMMIT",
+    "DULY_TEST_POSTGRES",
     "FAILED",
     "PASSIVE",
     "PENDING",
