@@ -29,6 +29,9 @@ pub(crate) use self::worker::RemoteWorker;
 use crate::args::DevArgs;
 use crate::{files, output};
 
+/// The store of a server that needs nothing else.
+pub(crate) type Embedded = SqliteStore;
+
 /// The database in a data directory.
 pub(crate) const DATABASE: &str = "duly.db";
 /// How long handlers may go on after the first signal.
@@ -132,7 +135,7 @@ pub(crate) fn engine_on(store: Arc<dyn Store>) -> Engine {
 }
 
 /// The embedded store in this directory alone, which goes by this clock.
-pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<SqliteStore>> {
+pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Embedded>> {
     Ok(Arc::new(SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?))
 }
 

@@ -62,6 +62,7 @@ macro_rules! conformance {
                 a_key_is_forgotten_after_a_day,
                 one_key_twice_in_a_batch_gives_one_task,
                 a_repeated_id_is_answered_before_its_key,
+                one_id_twice_in_a_batch_is_judged_by_each_key,
             );
             $crate::conformance_area!($backend, claim:
                 nothing_is_granted_before_its_time,

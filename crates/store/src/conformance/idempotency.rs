@@ -65,3 +65,13 @@ pub async fn a_repeated_id_is_answered_before_its_key(harness: Harness) {
     // The key is the second one's now, and the first is stored all the same.
     assert_eq!(harness.submit(&[first, second]).await, [Submitted::Stored; 2]);
 }
+
+pub async fn one_id_twice_in_a_batch_is_judged_by_each_key(harness: Harness) {
+    let first = harness.submit_one(keyed(harness.task("email"), "a", 1)).await;
+    harness.submit_one(keyed(harness.task("email"), "b", 1)).await;
+    let task = harness.task("email");
+    // Refused once, it is not stored, and comes again under another key.
+    let batch = [keyed(task.clone(), "b", 2), keyed(task, "a", 1)];
+    let expected = [Submitted::KeyReused, Submitted::Replayed { id: first }];
+    assert_eq!(harness.submit(&batch).await, expected);
+}

@@ -25,10 +25,10 @@ const NO_CODES: [&str; 13] = [
     "FAILED",
     "PASSIVE",
     "PENDING",
+    "RESTART",
     "ROLLBACK",
     "RUNNING",
     "SUCCESS",
-    "TRUNCATE",
     "UPPERCASE",
 ];
 

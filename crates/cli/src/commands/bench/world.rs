@@ -14,7 +14,6 @@ use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
 use duly_store::clock::SystemClock;
-use duly_store::sqlite::SqliteStore;
 use duly_store::sqlite::limit::PAYLOAD;
 use duly_worker::{Config, Context, Executor, Handler, HandlerError, Output, Registry, Report};
 use tokio::sync::Notify;
@@ -29,7 +28,7 @@ const SETTLED: Duration = Duration::from_secs(4);
 
 pub(super) struct World {
     pub(super) engine: Engine,
-    store: Arc<SqliteStore>,
+    store: Arc<wiring::Embedded>,
     folder: PathBuf,
 }
 

@@ -68,30 +68,34 @@ impl Verb for Submit {
         let unknown: Vec<_> =
             self.tasks.iter().filter(|task| !stored.contains_key(&task.id)).collect();
         let mut plan = Plan::new(scope, &unknown).await?;
-        for task in unknown {
-            plan.admit(scope, task);
+        let verdict = |task: &NewTask| stored.get(&task.id).map(|answer| Verdict::Known(*answer));
+        let mut verdicts = Vec::with_capacity(self.tasks.len());
+        for task in &self.tasks {
+            verdicts.push(verdict(task).unwrap_or_else(|| plan.admit(scope, task)));
         }
         let made = scope.store.lanes.make(scope.transaction(), &plan.lanes).await?;
         scope.wakes.make(made);
-        let Plan { keys, new, mut answers, .. } = plan;
+        let Plan { keys, new, .. } = plan;
         keys.write(scope).await?;
         let (store, mut wakes) = (scope.store, std::mem::take(&mut scope.wakes));
         let offer = self.offer.as_ref();
         let inserted = insert(store, scope.transaction(), &new, offer, &mut wakes).await;
         scope.wakes = wakes;
-        answers.extend(new.iter().map(|task| task.id).zip(inserted?.answers()));
-        let mut named = HashSet::default();
-        let answer = |task: &NewTask| match stored.get(&task.id) {
-            Some(answer) => *answer,
-            None if named.insert(task.id) => answers[&task.id],
-            // The same id came before, in this very batch.
-            None => match answers[&task.id] {
-                Submitted::HandedOff { .. } => Submitted::Stored,
-                answer => answer,
-            },
+        let inserted: Vec<_> = inserted?.answers().collect();
+        let answer = |verdict| match verdict {
+            Verdict::Known(answer) => answer,
+            Verdict::New(number) => inserted[number],
         };
-        Ok(self.tasks.iter().map(answer).collect())
+        Ok(verdicts.into_iter().map(answer).collect())
     }
+}
+
+/// What is to become of one task of a batch.
+enum Verdict {
+    /// It is answered without being stored.
+    Known(Submitted),
+    /// Its place among those that are stored.
+    New(usize),
 }
 
 /// What to do with tasks that are not stored yet.
@@ -103,7 +107,7 @@ struct Plan<'a> {
     lanes: Vec<&'a Lane>,
     lanes_named: HashSet<&'a Lane>,
     new: Vec<&'a NewTask>,
-    answers: HashMap<TaskId, Submitted>,
+    new_ids: HashSet<TaskId>,
 }
 
 impl<'a> Plan<'a> {
@@ -119,24 +123,25 @@ impl<'a> Plan<'a> {
             lanes: Vec::new(),
             lanes_named: HashSet::default(),
             new: Vec::new(),
-            answers: HashMap::default(),
+            new_ids: HashSet::default(),
         })
     }
 
-    fn admit(&mut self, scope: &Scope<'_>, task: &'a NewTask) {
-        if self.answers.contains_key(&task.id) {
-            return;
+    fn admit(&mut self, scope: &Scope<'_>, task: &'a NewTask) -> Verdict {
+        if self.new_ids.contains(&task.id) {
+            // The same id came before, in this very batch.
+            return Verdict::Known(Submitted::Stored);
         }
-        let answer = match self.keys.answer(task) {
-            Some(answer) => answer,
-            None if !self.has_lane(scope, &task.lane) => Submitted::LaneLimit,
-            None => {
-                self.keys.take(task);
-                self.new.push(task);
-                Submitted::Stored
-            }
-        };
-        self.answers.insert(task.id, answer);
+        if let Some(answer) = self.keys.answer(task) {
+            return Verdict::Known(answer);
+        }
+        if !self.has_lane(scope, &task.lane) {
+            return Verdict::Known(Submitted::LaneLimit);
+        }
+        self.keys.take(task);
+        self.new_ids.insert(task.id);
+        self.new.push(task);
+        Verdict::New(self.new.len() - 1)
     }
 
     /// Whether there is such a lane, or room for it.
