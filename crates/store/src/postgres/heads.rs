@@ -29,11 +29,14 @@ struct Beliefs {
     version: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Belief {
-    at: i64,
-    /// When it was last heard of.
-    version: u64,
+    /// Nothing if the range is believed to be empty.
+    at: Option<i64>,
+    /// When something was last heard to be there.
+    heard: u64,
+    /// When a transaction of this node last said so, which had changed the range itself.
+    settled: u64,
 }
 
 /// A moment in what this node has heard: whoever looks into the table afterwards sees all of that.
@@ -52,37 +55,49 @@ impl Heads {
     /// A task waits here, since a commit.
     pub(super) fn add(&self, range: Range, run_at: i64) {
         let mut beliefs = self.beliefs.lock();
-        beliefs.version += 1;
-        let known = beliefs.by_range.get(&range).map(|belief| belief.at);
-        let at = known.map_or(run_at, |known| known.min(run_at));
-        beliefs.set(range, Some(at));
-        let version = beliefs.version;
-        if let Some(belief) = beliefs.by_range.get_mut(&range) {
-            belief.version = version;
-        }
+        let version = beliefs.next_version();
+        let known = beliefs.get(range);
+        let at = known.at.map_or(run_at, |known| known.min(run_at));
+        beliefs.set(range, Belief { at: Some(at), heard: version, ..known });
     }
 
-    /// What a look into the table has shown that began after this moment.
-    pub(super) fn learn(&self, since: Moment, heads: impl IntoIterator<Item = Head>) {
+    /// What a committed transaction of this node has left of ranges. It looked after this moment.
+    pub(super) fn settle(&self, since: Moment, heads: impl IntoIterator<Item = Head>) {
         let mut beliefs = self.beliefs.lock();
+        let settled = beliefs.next_version();
         for (range, head) in heads {
-            beliefs.learn(since, range, head);
+            let known = beliefs.get(range);
+            let at = if known.heard > since.0 { earlier(known.at, head) } else { head };
+            beliefs.set(range, Belief { at, settled, ..known });
         }
     }
 
-    /// The same for a look at all ranges; those that it did not show are empty. Answers the earliest
-    /// start that nobody had told of.
-    pub(super) fn learn_all(&self, since: Moment, heads: &HashMap<Range, i64>) -> Option<i64> {
+    /// What a look at all ranges has shown that began after this moment; those that it did not show
+    /// are empty. What was heard or settled meanwhile is known better. Answers the earliest start
+    /// that nobody had told of.
+    pub(super) fn learn(&self, since: Moment, heads: &HashMap<Range, i64>) -> Option<i64> {
         let mut beliefs = self.beliefs.lock();
-        let known = |range: &Range| beliefs.by_range.get(range).map_or(i64::MAX, |it| it.at);
-        let news = heads.iter().filter(|(range, at)| **at < known(range)).map(|(_, at)| *at).min();
-        let gone: Vec<_> =
-            beliefs.by_range.keys().filter(|range| !heads.contains_key(range)).copied().collect();
+        let is_old = |belief: &Belief| belief.heard <= since.0 && belief.settled <= since.0;
+        let gone: Vec<_> = beliefs
+            .by_range
+            .iter()
+            .filter(|(range, belief)| is_old(belief) && !heads.contains_key(range))
+            .map(|(range, _)| *range)
+            .collect();
         for range in gone {
-            beliefs.learn(since, range, None);
+            beliefs.forget(range);
         }
+        let mut news = None;
         for (range, at) in heads {
-            beliefs.learn(since, *range, Some(*at));
+            let known = beliefs.get(*range);
+            if known.settled > since.0 {
+                continue;
+            }
+            if known.at.is_none_or(|known| *at < known) {
+                news = earlier(news, Some(*at));
+            }
+            let at = if is_old(&known) { Some(*at) } else { earlier(known.at, Some(*at)) };
+            beliefs.set(*range, Belief { at, ..known });
         }
         news
     }
@@ -117,39 +132,36 @@ impl Heads {
     /// Whether nothing in the lane is due, suspects aside.
     pub(super) fn is_drained(&self, lane: LaneId, now: i64) -> bool {
         let beliefs = self.beliefs.lock();
-        let due = |rank| beliefs.by_range.get(&Range { lane, rank }).is_some_and(|it| it.at <= now);
+        let due = |rank| beliefs.get(Range { lane, rank }).at.is_some_and(|at| at <= now);
         !(0..RANKS).any(due)
     }
 }
 
 impl Beliefs {
-    fn learn(&mut self, since: Moment, range: Range, head: Option<i64>) {
-        match self.by_range.get(&range).copied() {
-            // Something was put there meanwhile that the look may have missed.
-            Some(belief) if belief.version > since.0 => {
-                let at = head.map_or(belief.at, |head| head.min(belief.at));
-                self.set(range, Some(at));
-            }
-            _ => self.set(range, head),
-        }
+    fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
     }
 
-    fn set(&mut self, range: Range, head: Option<i64>) {
-        let known = self.by_range.get(&range).copied();
-        if let Some(belief) = known {
-            self.by_time.remove(&(belief.at, range));
-        }
-        match head {
-            Some(at) => {
-                let version = known.map_or(0, |belief| belief.version);
-                self.by_range.insert(range, Belief { at, version });
-                self.by_time.insert((at, range));
-            }
-            None => {
-                self.by_range.remove(&range);
-            }
+    fn get(&self, range: Range) -> Belief {
+        self.by_range.get(&range).copied().unwrap_or_default()
+    }
+
+    fn set(&mut self, range: Range, belief: Belief) {
+        self.forget(range);
+        self.by_range.insert(range, belief);
+        self.by_time.extend(belief.at.map(|at| (at, range)));
+    }
+
+    fn forget(&mut self, range: Range) {
+        if let Some(Belief { at: Some(at), .. }) = self.by_range.remove(&range) {
+            self.by_time.remove(&(at, range));
         }
     }
+}
+
+fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
 }
 
 /// How much later each rank comes in the order of claims.
@@ -193,15 +205,30 @@ mod tests {
     #[test]
     fn a_look_does_not_hide_what_came_meanwhile() {
         let heads = Heads::default();
+        let next = || heads.next(|_, _| true);
         let before = heads.moment();
         heads.add(RANGE, 70);
-        heads.learn(before, [(RANGE, None)]);
-        assert_eq!(heads.next(|_, _| true), Some(70));
-        let after = heads.moment();
-        heads.learn(after, [(RANGE, Some(90))]);
-        assert_eq!(heads.next(|_, _| true), Some(90));
-        heads.learn_all(after, &HashMap::default());
+        heads.settle(before, [(RANGE, None)]);
+        assert_eq!(next(), Some(70));
+        assert_eq!(heads.learn(before, &HashMap::default()), None);
+        assert_eq!(next(), Some(70));
+        heads.settle(heads.moment(), [(RANGE, Some(90))]);
+        assert_eq!(next(), Some(90));
+        heads.learn(heads.moment(), &HashMap::default());
+        assert_eq!(next(), None);
+    }
+
+    #[test]
+    fn a_look_does_not_bring_back_what_went_meanwhile() {
+        let heads = Heads::default();
+        heads.add(RANGE, 70);
+        let shown: HashMap<_, _> = [(RANGE, 70)].into_iter().collect();
+        let before = heads.moment();
+        heads.settle(before, [(RANGE, None)]);
+        assert_eq!(heads.learn(before, &shown), None);
         assert_eq!(heads.next(|_, _| true), None);
+        assert_eq!(heads.learn(heads.moment(), &shown), Some(70), "now it is news");
+        assert_eq!(heads.next(|_, _| true), Some(70));
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Node {
         let client = self.pool.get().await?;
         self.lanes.load(&client).await?;
         let moment = self.heads.moment();
-        let found = self.heads.learn_all(moment, &heads::list(&client).await?);
+        let found = self.heads.learn(moment, &heads::list(&client).await?);
         if let Some(earliest) = found {
             self.hints.send(Hint::anywhere(row::instant(earliest)));
         }

@@ -149,7 +149,7 @@ impl PostgresStore {
         let committing = Committing { store: self, wakes: Some(scope.wakes) };
         scope.transaction.commit().await?;
         drop(committing);
-        self.heads.learn(moment, heads);
+        self.heads.settle(moment, heads);
         Ok(answer)
     }
 }

@@ -56,7 +56,7 @@ impl PostgresStore {
     fn note(&self, traded: &Traded) {
         self.clock.learn(traded.now);
         self.pauses.replace(traded.paused.iter().cloned());
-        self.heads.learn(traded.looked_at, traded.heads.iter().copied());
+        self.heads.settle(traded.looked_at, traded.heads.iter().copied());
     }
 
     /// One answer per finish: some were given, plain successes are done or have to be looked up.
