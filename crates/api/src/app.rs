@@ -9,6 +9,7 @@ use duly_engine::random::OsRandom;
 
 use crate::body::Budget;
 use crate::config::Config;
+use crate::error::ApiError;
 use crate::request_id::RequestIds;
 
 /// The state of the router; cheap to clone.
@@ -32,8 +33,8 @@ impl App {
     }
 
     /// Whose tasks a request is about: the one place that will know of tokens.
-    pub(crate) fn tenant_of(&self, _headers: &HeaderMap) -> &TenantName {
-        &self.config.tenant
+    pub(crate) fn tenant_of(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
+        self.config.tenants.of(headers)
     }
 }
 

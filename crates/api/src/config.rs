@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use duly_core::limits::LOSSES;
-use duly_core::name::TenantName;
 
 use crate::guard::HostPolicy;
+use crate::tenant::Tenants;
 
 /// How the interface behaves; [`Config::default`] fits a server on loopback.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub struct Config {
     pub worker_concurrency: usize,
     /// Lost leases after which a task is failed, unless the settings say otherwise.
     pub loss_limit: u32,
-    /// Whose tasks all callers see.
-    pub tenant: TenantName,
+    /// Whose tasks callers see.
+    pub tenants: Tenants,
     /// Tells this process's request ids from those of others; any random number.
     pub instance: u64,
 }
@@ -44,7 +44,7 @@ impl Default for Config {
             connections: 10_000,
             worker_concurrency: 0,
             loss_limit: LOSSES,
-            tenant: TenantName::default_tenant(),
+            tenants: Tenants::default(),
             instance: 0,
         }
     }

@@ -25,6 +25,7 @@ mod server;
 mod session_fields;
 mod settings_fields;
 mod task_fields;
+mod tenant;
 
 pub use config::Config;
 pub use error::Code;
@@ -32,3 +33,4 @@ pub use guard::HostPolicy;
 pub use openapi::document;
 pub use router::router;
 pub use server::serve;
+pub use tenant::Tenants;

@@ -70,6 +70,7 @@ fn problem(description: &str) -> Response {
         (name = "bulk actions", description = "One order for many tasks"),
         (name = "queues", description = "See what waits where, and pause it"),
         (name = "workers", description = "Get work over the network and be done with it"),
+        (name = "nodes", description = "The processes of the server"),
         (name = "settings", description = "What holds for the whole installation"),
         (name = "health", description = "What the server says of itself"),
     ),

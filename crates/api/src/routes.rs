@@ -4,6 +4,7 @@ pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
 pub(crate) mod leases;
+pub(crate) mod nodes;
 pub(crate) mod queues;
 pub(crate) mod sessions;
 pub(crate) mod settings;
@@ -26,5 +27,6 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(queues::routes())
         .merge(sessions::routes())
         .merge(leases::routes())
+        .merge(nodes::routes())
         .merge(settings::routes())
 }

@@ -6,7 +6,9 @@ mod dlq;
 mod filter;
 mod import;
 mod logs;
+mod node;
 mod queue;
+mod serve;
 mod settings;
 mod worker;
 
@@ -24,7 +26,9 @@ pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs,
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::import::ImportArgs;
 pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
+pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
+pub(crate) use self::serve::{LogLevel, ServeArgs};
 pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
 };
@@ -45,6 +49,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Start API and workers on one file, on loopback, without keys
     Dev(DevArgs),
+    /// Start one node of many, on a database that they share
+    Serve(ServeArgs),
     /// Submit tasks and look at them
     #[command(subcommand)]
     Task(TaskCommand),
@@ -60,6 +66,9 @@ pub(crate) enum Command {
     /// Look at the settings of the installation and change them without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Look at the processes of the server
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// Run tasks in another process or on another machine
     #[command(subcommand)]
     Worker(WorkerCommand),
@@ -335,7 +344,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     parsed.ok_or_else(|| "not a duration, such as 500ms, 30s, 2m or PT30S".to_owned())
 }
 
-fn session_ttl(text: &str) -> Result<Duration, String> {
+pub(crate) fn session_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration(text)?;
     let sane = (Duration::from_millis(500)..=Duration::from_secs(3600)).contains(&ttl);
     if sane { Ok(ttl) } else { Err("must be from 500ms to 1h".to_owned()) }

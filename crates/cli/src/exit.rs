@@ -19,6 +19,17 @@ pub(crate) enum Ending {
     WaitedTooLong,
 }
 
+/// What was asked for makes no sense; the text says what would.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(String);
+
+impl Usage {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
 /// Prints an error, if there is one, and turns the outcome into an exit code.
 pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
     let code = match outcome {
@@ -28,7 +39,7 @@ pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
         Ok(Ending::WaitedTooLong) => 7,
         Err(error) => {
             output::say(&format!("error: {error:#}"));
-            error.downcast_ref().map_or(1, code_of)
+            if error.is::<Usage>() { 2 } else { error.downcast_ref().map_or(1, code_of) }
         }
     };
     ExitCode::from(code)

@@ -13,18 +13,23 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, LogLevel};
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    telemetry::start(&args);
+    if !matches!(args.command, Command::Serve(_)) {
+        telemetry::start(args.verbose, LogLevel::Warn);
+    }
     let outcome = match args.command {
+        // Its configuration says how much to log.
+        Command::Serve(serve) => commands::serve::run(serve, args.verbose),
         Command::Dev(dev) => commands::dev::run(&dev),
         Command::Task(task) => commands::task::run(task),
         Command::Bulk(bulk) => commands::bulk::run(bulk),
         Command::Queue(queue) => commands::queue::run(queue),
         Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Settings(settings) => commands::settings::run(settings),
+        Command::Node(node) => commands::node::run(node),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Bench(bench) => commands::bench::run(&bench),

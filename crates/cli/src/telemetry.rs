@@ -5,14 +5,16 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::Args;
+use crate::args::LogLevel;
 
-/// Starts logging: warnings, and more with `-v`. `RUST_LOG` refines it by module.
-pub(crate) fn start(args: &Args) {
-    let level = match args.verbose {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        _ => LevelFilter::DEBUG,
+/// Starts logging: what `-v` asks for, or else this much. `RUST_LOG` refines it by module.
+pub(crate) fn start(verbose: u8, otherwise: LogLevel) {
+    let level = match (verbose, otherwise) {
+        (0, LogLevel::Error) => LevelFilter::ERROR,
+        (0, LogLevel::Warn) => LevelFilter::WARN,
+        (0, LogLevel::Info) | (1, _) => LevelFilter::INFO,
+        (0, LogLevel::Trace) => LevelFilter::TRACE,
+        (_, _) => LevelFilter::DEBUG,
     };
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     tracing_subscriber::fmt()

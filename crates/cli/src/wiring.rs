@@ -1,6 +1,9 @@
 //! The one place that picks concrete types and ties them together.
 
 mod follow;
+mod local;
+mod plan;
+mod store;
 mod worker;
 
 use std::path::Path;
@@ -10,24 +13,26 @@ use std::time::Duration;
 use anyhow::Context as _;
 use duly_api::HostPolicy;
 use duly_core::limits::PREFETCH;
+use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random;
-use duly_core::ports::store::{Rules, Store};
+use duly_core::ports::store::{JoinNode, Rules, Store};
 use duly_engine::Engine;
-use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
 use duly_store::clock::SystemClock;
 use duly_store::sqlite::SqliteStore;
 use duly_worker::handlers::Shell;
-use duly_worker::{Executor, Guard, Registry, handlers};
+use duly_worker::{Guard, Registry, handlers};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::local::LocalWorker;
+pub(crate) use self::plan::Plan;
+pub(crate) use self::store::{StorePlace, StoreUrl};
 pub(crate) use self::worker::RemoteWorker;
-use crate::args::DevArgs;
-use crate::{files, output};
+use crate::files;
 
 /// The store of a server that needs nothing else.
 pub(crate) type Embedded = SqliteStore;
@@ -37,7 +42,7 @@ pub(crate) const DATABASE: &str = "duly.db";
 /// How long handlers may go on after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A running server: API, engine and worker over the embedded store.
+/// A running server: what its roles say, over one store.
 pub(crate) struct Node {
     engine: Engine,
     reclaimed: usize,
@@ -47,24 +52,29 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Opens the store and starts everything on it.
-    pub(crate) async fn start(args: &DevArgs, listener: TcpListener) -> anyhow::Result<Self> {
+    /// Opens the store and starts everything on it. It listens only if it is given a listener.
+    pub(crate) async fn start(plan: &Plan, listener: Option<TcpListener>) -> anyhow::Result<Self> {
         let random: Arc<dyn Random> = Arc::new(OsRandom::new());
-        let store = open_store(args)?;
-        let reclaimed = store.reclaimed();
-        let config = duly_engine::Config { session_ttl: args.session_ttl };
-        let engine = Engine::start(Arc::new(store), Arc::clone(&random), config);
+        let opened = store::open(plan).await?;
+        let config = duly_engine::Config {
+            session_ttl: plan.session_ttl,
+            is_scheduler: plan.is(Role::Scheduler),
+        };
+        let engine = Engine::start(opened.store, Arc::clone(&random), config);
         let node = Self {
             engine,
-            reclaimed,
+            reclaimed: opened.reclaimed,
             stop_api: CancellationToken::new(),
             stop_worker: CancellationToken::new(),
             parts: TaskTracker::new(),
         };
-        if args.concurrency > 0 {
-            node.start_worker(args, Arc::clone(&random)).await?;
+        node.introduce(plan, listener.as_ref()).await?;
+        if plan.has_worker() {
+            node.start_worker(plan, Arc::clone(&random)).await?;
         }
-        node.start_api(args, listener, random.next())?;
+        if let Some(listener) = listener {
+            node.start_api(plan, listener, random.next())?;
+        }
         Ok(node)
     }
 
@@ -84,43 +94,43 @@ impl Node {
         self.engine.close().await;
     }
 
-    async fn start_worker(&self, args: &DevArgs, random: Arc<dyn Random>) -> anyhow::Result<()> {
-        let mut registry = registry(Guard::new(loopback().to_vec()), args.allow_shell);
-        if args.samples {
+    async fn introduce(&self, plan: &Plan, listener: Option<&TcpListener>) -> anyhow::Result<()> {
+        let address = listener.map(TcpListener::local_addr).transpose();
+        let node = JoinNode {
+            name: plan.name.clone(),
+            roles: plan.roles.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            address: address.context("cannot tell the address")?.map(|it| it.to_string()),
+        };
+        self.engine.introduce(node).await.context("cannot join the other nodes")
+    }
+
+    async fn start_worker(&self, plan: &Plan, random: Arc<dyn Random>) -> anyhow::Result<()> {
+        let mut registry = registry(Guard::new(plan.outbound.clone()), plan.allow_shell);
+        if plan.samples {
             registry = handlers::with_samples(registry);
-            output::say(&samples_hint(args));
         }
         let worker = LocalWorker {
-            name: format!("dev-{}", std::process::id()),
-            types: registry.types(),
-            queues: Vec::new(),
+            engine: self.engine.clone(),
+            name: plan.name.clone(),
+            registry,
+            config: duly_worker::Config { concurrency: plan.concurrency, prefetch: PREFETCH },
+            random,
         };
-        let source = self.engine.open_worker(worker).await.context("cannot start the worker")?;
-        let config = duly_worker::Config { concurrency: args.concurrency, prefetch: PREFETCH };
-        let executor = Executor::new(config, registry, source, random);
-        let stop = self.stop_worker.clone();
-        let follow = follow::settings(self.engine.clone(), config, executor.concurrency());
-        self.parts.spawn(stop.clone().run_until_cancelled_owned(follow));
-        self.parts.spawn(async move {
-            let report = executor.run(stop, GRACE).await;
-            tracing::info!(?report, "the worker has stopped");
-        });
+        let source = worker.open().await.context("cannot start the worker")?;
+        self.parts.spawn(worker.run(source, self.stop_worker.clone()));
         Ok(())
     }
 
-    fn start_api(
-        &self,
-        args: &DevArgs,
-        listener: TcpListener,
-        instance: u64,
-    ) -> anyhow::Result<()> {
+    fn start_api(&self, plan: &Plan, listener: TcpListener, instance: u64) -> anyhow::Result<()> {
         let address = listener.local_addr().context("cannot tell the address")?;
         let config = duly_api::Config {
             allowed_hosts: HostPolicy::local(address),
             instance,
             connections: files::connections(),
-            worker_concurrency: args.concurrency,
-            loss_limit: args.loss_limit,
+            worker_concurrency: if plan.has_worker() { plan.concurrency } else { 0 },
+            loss_limit: plan.loss_limit,
+            tenants: plan.tenants.clone(),
             ..duly_api::Config::default()
         };
         let router = duly_api::router(self.engine.clone(), config.clone());
@@ -145,32 +155,15 @@ fn registry(guard: Guard, allow_shell: bool) -> Registry {
     if allow_shell { registry.with("shell", Shell::new(std::env::vars_os())) } else { registry }
 }
 
-/// How to run the samples.
-fn samples_hint(args: &DevArgs) -> String {
-    let server = match args.listen.port() {
-        8080 => String::new(),
-        // Whatever port is picked is printed in a moment.
-        0 => " --server URL".to_owned(),
-        _ => format!(" --server http://{}", args.listen),
-    };
-    format!(
-        "  samples   duly task run daily-report --wait{server}   (or cleanup-temp-files, data-backup)"
-    )
+/// Where this process can be found.
+pub(crate) fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim();
+    let host = if host.is_empty() { "node" } else { host };
+    format!("{host}-{}", std::process::id())
 }
 
 /// This machine alone.
-fn loopback() -> [IpNet; 2] {
+pub(crate) fn loopback() -> [IpNet; 2] {
     ["127.0.0.0/8", "::1/128"].map(|net| net.parse().expect("a network"))
-}
-
-fn open_store(args: &DevArgs) -> anyhow::Result<SqliteStore> {
-    let clock = Arc::new(SystemClock::default());
-    let rules = Rules { loss_limit: args.loss_limit };
-    let store = SqliteStore::open(&args.data.join(DATABASE), clock, rules)?;
-    #[cfg(feature = "planted-bugs")]
-    let store = match args.planted_bug {
-        Some(bug) => store.with_bug(bug),
-        None => store,
-    };
-    Ok(store)
 }

@@ -17,6 +17,8 @@ pub mod http;
 #[cfg(feature = "http")]
 mod logs;
 #[cfg(feature = "http")]
+mod nodes;
+#[cfg(feature = "http")]
 mod queues;
 #[cfg(feature = "http")]
 mod settings;

@@ -8,6 +8,7 @@ pub mod dead_letter;
 pub mod health;
 pub mod lease;
 pub mod log;
+pub mod node;
 pub mod order;
 pub mod problem;
 pub mod progress;
@@ -34,6 +35,7 @@ pub use lease::report::{
 };
 pub use lease::{ClaimAnswer, ClaimRequest, LeaseView, LeasedTask};
 pub use log::{LogPageView, LogPartView};
+pub use node::{LeaderView, NodeList, NodeView};
 pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
 pub use progress::ProgressView;

@@ -19,6 +19,11 @@ pub struct TaskId(Uuid);
 #[serde(transparent)]
 pub struct SessionId(Uuid);
 
+/// Names one process that has the store open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(Uuid);
+
 /// The text is not a UUID.
 #[derive(Debug, thiserror::Error)]
 #[error("not a UUID, such as 01920000-0000-7000-8000-000000000000")]
@@ -62,6 +67,11 @@ impl SessionId {
     }
 }
 
+impl NodeId {
+    /// The one that has a store open which only one process can open.
+    pub const ONLY: Self = Self(Uuid::nil());
+}
+
 macro_rules! uuid_id {
     ($name:ident) => {
         impl $name {
@@ -98,6 +108,7 @@ macro_rules! uuid_id {
 
 uuid_id!(TaskId);
 uuid_id!(SessionId);
+uuid_id!(NodeId);
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,7 @@ pub mod lease;
 pub mod limits;
 pub mod log;
 pub mod name;
+pub mod node;
 pub mod ports;
 pub mod progress;
 pub mod settings;

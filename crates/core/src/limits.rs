@@ -78,6 +78,8 @@ pub const COUNT: u64 = 9_007_199_254_740_991;
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a worker may be silent before its session is taken for dead, unless configured.
 pub const SESSION_TTL: Duration = Duration::from_secs(10);
+/// How long a node that fell silent is still listed.
+pub const NODE_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time a lease has beyond its task's timeout, for a worker that keeps the timeout itself.
 pub const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 /// Types or queues that one session may name.

@@ -5,6 +5,7 @@ pub mod control;
 pub mod dead_letters;
 pub mod explain;
 pub mod logs;
+pub mod nodes;
 pub mod queues;
 pub mod settings;
 pub mod submit;

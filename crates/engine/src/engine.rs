@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::limits::SESSION_TTL;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::store::{self, Ending, Home, ListTasks, OpenSession, Store, TaskList};
+use duly_core::ports::store::{
+    self, Ending, Home, JoinNode, ListTasks, OpenSession, Store, TaskList,
+};
 use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Task;
 use parking_lot::Mutex;
@@ -20,6 +22,8 @@ use tokio_util::task::TaskTracker;
 use crate::backlog::Backlog;
 use crate::deadlines::Deadlines;
 use crate::desk::Desks;
+use crate::keep_alive::{self, KeepAlive};
+use crate::leader::{self, Candidate, Lead};
 use crate::observer::Observer;
 use crate::outcomes::Outcomes;
 use crate::rates::Rates;
@@ -40,13 +44,16 @@ pub struct Engine {
 /// How an engine is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long a worker elsewhere may be silent before its leases are taken back.
+    /// How long a worker or another node may be silent before its leases are taken back.
     pub session_ttl: Duration,
+    /// Whether this node watches the others, stands for leader and carries out the system's own
+    /// tasks. Some node has to.
+    pub is_scheduler: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { session_ttl: SESSION_TTL }
+        Self { session_ttl: SESSION_TTL, is_scheduler: true }
     }
 }
 
@@ -57,8 +64,8 @@ struct Inner {
     ordinal: AtomicU32,
     submissions: Mutex<Option<mpsc::UnboundedSender<Submission>>>,
     backlog: Arc<Backlog>,
-    /// Sessions of workers in this process.
-    sessions: Mutex<Vec<SessionId>>,
+    /// How this node has introduced itself.
+    introduced: Arc<Mutex<Option<JoinNode>>>,
     remotes: Arc<Remotes>,
     outcomes: Arc<Outcomes>,
     served: Arc<Served>,
@@ -103,6 +110,7 @@ impl Engine {
             stop: CancellationToken::new(),
             loops: TaskTracker::new(),
             attached: Mutex::default(),
+            local: Mutex::default(),
         });
         let inner = Inner {
             config,
@@ -112,7 +120,7 @@ impl Engine {
             ordinal: AtomicU32::new(ordinal),
             submissions: Mutex::new(Some(submissions)),
             backlog: Arc::default(),
-            sessions: Mutex::default(),
+            introduced: Arc::default(),
             outcomes: Arc::clone(&remotes.outcomes),
             served: Arc::clone(&remotes.served),
             deadlines: Arc::clone(&remotes.deadlines),
@@ -124,7 +132,9 @@ impl Engine {
         };
         inner.start_loops(inbox);
         let engine = Self { inner: Arc::new(inner) };
-        engine.spawn(system::run(engine.clone(), engine.inner.stop.clone()));
+        if config.is_scheduler {
+            engine.spawn(system::run(engine.clone(), engine.inner.stop.clone()));
+        }
         engine
     }
 
@@ -146,10 +156,9 @@ impl Engine {
             home: Home::Local,
         };
         inner.store.open_session(session.clone()).await?;
-        inner.sessions.lock().push(session.id);
-        let attached = inner.remotes.start(&session);
+        let attached = inner.remotes.attach_local(&session);
         let remotes = Arc::clone(&inner.remotes);
-        let (desk, finishes) = (attached.desk, attached.finishes);
+        let (desk, finishes) = (Arc::clone(&attached.desk), attached.finishes.clone());
         let source = LocalSource { desk, finishes, remotes };
         Ok(Opened { session: session.id, source: Arc::new(source) })
     }
@@ -194,13 +203,19 @@ impl Engine {
         inner.stop.cancel();
         inner.loops.close();
         inner.loops.wait().await;
-        let sessions = std::mem::take(&mut *inner.sessions.lock());
-        for session in sessions {
-            inner.served.remove(session);
+        for session in inner.remotes.local_ids() {
+            inner.remotes.close_local(session);
             if let Err(error) = inner.store.end_session(session, Ending::Closed).await {
                 tracing::warn!(%error, "the session could not be ended; its leases come back later");
             }
         }
+        if let Err(error) = inner.store.leave().await {
+            tracing::debug!(%error, "the node stays listed until it is forgotten");
+        }
+    }
+
+    pub(crate) fn introduced(&self) -> &Mutex<Option<JoinNode>> {
+        &self.inner.introduced
     }
 
     pub(crate) async fn closing(&self) {
@@ -275,10 +290,15 @@ impl Inner {
         self.loops.spawn(submitter.run());
         let (store, desks) = (Arc::clone(&self.store), Arc::clone(&self.remotes.desks));
         self.loops.spawn(pass_hints(store, desks, self.stop.clone()));
+        // A process that has the store for itself is missed by nobody.
+        if self.store.node() != NodeId::ONLY {
+            self.start_keeping_alive();
+        }
         let observer = Observer {
             store: Arc::clone(&self.store),
             random: Arc::clone(&self.random),
             ttl: self.config.session_ttl,
+            judges: self.config.is_scheduler,
             remotes: Arc::clone(&self.remotes),
             outcomes: Arc::clone(&self.outcomes),
             deadlines: Arc::clone(&self.deadlines),
@@ -287,12 +307,38 @@ impl Inner {
             steady_since: None,
         };
         self.loops.spawn(observer.run(self.stop.clone()));
+        if self.config.is_scheduler {
+            self.start_leading();
+        }
+    }
+
+    fn start_keeping_alive(&self) {
+        let keep_alive = KeepAlive {
+            config: keep_alive::Config { ttl: self.config.session_ttl },
+            store: Arc::clone(&self.store),
+            remotes: Arc::clone(&self.remotes),
+            introduced: Arc::clone(&self.introduced),
+            absent: false,
+        };
+        self.loops.spawn(keep_alive.run(self.stop.clone()));
+    }
+
+    /// Stands for leader, and starts what only the leader does.
+    fn start_leading(&self) {
+        let lead = Lead::default();
+        let candidate = Candidate {
+            config: leader::Config { ttl: self.config.session_ttl },
+            store: Arc::clone(&self.store),
+            lead: lead.clone(),
+            until: None,
+        };
+        self.loops.spawn(candidate.run(self.stop.clone()));
         let sweeper = Sweeper {
             config: retention::Config::default(),
             store: Arc::clone(&self.store),
             settings: Arc::clone(&self.settings),
         };
-        self.loops.spawn(sweeper.run(self.stop.clone()));
+        self.loops.spawn(sweeper.run(lead, self.stop.clone()));
     }
 }
 

@@ -6,6 +6,8 @@ mod deadlines;
 mod desk;
 mod dispatcher;
 pub mod engine;
+mod keep_alive;
+mod leader;
 mod observer;
 mod outcomes;
 pub mod random;

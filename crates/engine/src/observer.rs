@@ -28,6 +28,8 @@ pub(crate) struct Observer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ttl: Duration,
+    /// Whether it ends sessions and takes leases back; else it only sees who has ended.
+    pub(crate) judges: bool,
     pub(crate) remotes: Arc<Remotes>,
     pub(crate) outcomes: Arc<Outcomes>,
     pub(crate) deadlines: Arc<Deadlines>,
@@ -77,7 +79,11 @@ impl Observer {
                 self.remotes.detach(id);
             }
         }
-        for (session, beat) in self.judge(&sessions, Instant::now()) {
+        let dead = self.judge(&sessions, Instant::now());
+        if !self.judges {
+            return Ok(());
+        }
+        for (session, beat) in dead {
             tracing::warn!(session.id = %session, "a worker is silent; its leases are taken back");
             // Should it have beaten meanwhile, it goes on; else the next look detaches it.
             let tasks = self.store.end_session(session, Ending::Died { beat }).await?;
@@ -124,7 +130,8 @@ impl Observer {
 
     /// How long until the next look.
     async fn pause(&self) -> Duration {
-        let overdue_in = match (self.deadlines.next(), self.store.now().await) {
+        let deadline = self.deadlines.next().filter(|_| self.judges);
+        let overdue_in = match (deadline, self.store.now().await) {
             (Some(next), Ok(now)) => next.since(now).max(Duration::from_millis(1)),
             _ => SAFETY_POLL,
         };

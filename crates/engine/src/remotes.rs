@@ -32,6 +32,8 @@ pub(crate) struct Remotes {
     pub(crate) stop: CancellationToken,
     pub(crate) loops: TaskTracker,
     pub(crate) attached: Mutex<HashMap<SessionId, Arc<Attached>>>,
+    /// Sessions of workers in this process.
+    pub(crate) local: Mutex<HashMap<SessionId, Arc<Attached>>>,
 }
 
 /// A session that claims through this node.
@@ -70,11 +72,35 @@ impl Remotes {
     /// Forgets a session. Its claim is answered with nothing.
     pub(crate) fn detach(&self, id: SessionId) -> Option<Arc<Attached>> {
         let attached = self.attached.lock().remove(&id)?;
+        self.dismiss(id, &attached);
+        Some(attached)
+    }
+
+    /// Starts a desk and a dispatcher for a worker in this process.
+    pub(crate) fn attach_local(&self, session: &OpenSession) -> Arc<Attached> {
+        let attached = Arc::new(self.start(session));
+        self.local.lock().insert(session.id, Arc::clone(&attached));
+        attached
+    }
+
+    /// Forgets a session of this process that has ended. Its source closes.
+    pub(crate) fn close_local(&self, id: SessionId) {
+        let attached = self.local.lock().remove(&id);
+        if let Some(attached) = attached {
+            self.dismiss(id, &attached);
+        }
+    }
+
+    /// The sessions of workers in this process.
+    pub(crate) fn local_ids(&self) -> Vec<SessionId> {
+        self.local.lock().keys().copied().collect()
+    }
+
+    fn dismiss(&self, id: SessionId, attached: &Attached) {
         attached.stop.cancel();
         attached.desk.close();
         self.desks.write().retain(|desk| desk.session().id != id);
         self.served.remove(id);
-        Some(attached)
     }
 
     /// The sessions that claim through this node.
@@ -101,7 +127,7 @@ impl Remotes {
     }
 
     /// The dispatcher of a session, and the two ways to it.
-    pub(crate) fn start(&self, session: &OpenSession) -> Attached {
+    fn start(&self, session: &OpenSession) -> Attached {
         let desk = Arc::new(Desk::new(session.clone()));
         let (finishes, inbox) = mpsc::unbounded_channel();
         let dispatcher = Dispatcher {

@@ -9,6 +9,7 @@ use duly_core::time::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::leader::Lead;
 use crate::settings::Current;
 
 /// How long the loop waits for a store that does not answer.
@@ -41,11 +42,12 @@ pub(crate) struct Sweeper {
 }
 
 impl Sweeper {
-    /// Sweeps until shut down; what was ordered is carried out, and the rest is for next time.
-    pub(crate) async fn run(self, shutdown: CancellationToken) {
+    /// Sweeps while this node leads, until shut down; what was ordered is carried out, and the rest
+    /// is for next time.
+    pub(crate) async fn run(self, lead: Lead, shutdown: CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => {}
-            () = self.keep_sweeping() => {}
+            () = lead.while_leading(|| self.keep_sweeping()) => {}
         }
     }
 

@@ -20,20 +20,29 @@ const AT_ONCE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Works until it is told to stop. Whatever it is at then goes back with its session, and goes on
-/// where it was.
+/// where it was. A session that others have ended is followed by another one.
 pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
-    let opened = tokio::select! {
-        opened = open(&engine) => opened,
-        () = stop.cancelled() => return,
+    let working = async {
+        loop {
+            let opened = open(&engine).await;
+            work(&engine, &opened, &stop).await;
+            // Whatever ended the session may end the next one too.
+            tokio::time::sleep(PATIENCE).await;
+        }
     };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = working => {}
+    }
+}
+
+/// Works until the session's source closes.
+async fn work(engine: &Engine, opened: &Opened, stop: &CancellationToken) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     loop {
         let place = Arc::clone(&places).acquire_owned().await;
         let Ok(place) = place else { return };
-        let leases = tokio::select! {
-            leases = opened.source.claim(1) => leases,
-            () = stop.cancelled() => return,
-        };
+        let leases = opened.source.claim(1).await;
         // A source that is closed has nothing more.
         let Some(lease) = leases.ok().and_then(|mut leases| leases.pop()) else { return };
         let (engine, source, stop) = (engine.clone(), Arc::clone(&opened.source), stop.clone());

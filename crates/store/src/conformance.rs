@@ -17,7 +17,9 @@ pub mod finish;
 pub mod hand_off;
 mod harness;
 pub mod idempotency;
+pub mod leader;
 pub mod lossy;
+pub mod nodes;
 pub mod query;
 pub mod queues;
 pub mod reap;
@@ -283,6 +285,19 @@ macro_rules! conformance {
                 an_order_and_its_progress_are_one,
                 every_order_can_be_carried_out,
                 whoever_has_lost_its_lease_changes_nothing,
+            );
+            $crate::conformance_area!($backend, leader:
+                there_is_one_at_a_time,
+                one_that_renews_keeps_its_term,
+                one_that_is_silent_is_replaced,
+                a_lead_that_ended_is_taken_anew_under_another_term,
+                resigning_makes_room_at_once,
+                of_many_candidates_one_wins,
+            );
+            $crate::conformance_area!($backend, nodes:
+                one_that_joins_is_listed_until_it_leaves,
+                joining_again_changes_what_it_says,
+                signs_of_life_show,
             );
             $crate::conformance_area!($backend, concurrency:
                 many_claimers_run_every_task_once,

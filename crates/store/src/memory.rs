@@ -7,6 +7,7 @@ mod dead_letters;
 mod leases;
 mod list;
 mod model;
+mod nodes;
 mod queues;
 mod reports;
 mod retention;
@@ -22,9 +23,9 @@ use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, Leases, ListDead,
-    ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result,
-    RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leases,
+    ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks,
+    Result, RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -38,13 +39,15 @@ pub struct MemoryStore {
     model: Arc<Mutex<Model>>,
     clock: Arc<dyn Clock>,
     hints: Hints,
+    /// How this process has introduced itself, and when.
+    joined: Mutex<Option<(JoinNode, Timestamp)>>,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Self {
         let model = Arc::new(Mutex::new(Model::new(rules)));
-        Self { model, clock, hints: Hints::default() }
+        Self { model, clock, hints: Hints::default(), joined: Mutex::default() }
     }
 
     /// What a new process would find if this one died now.
@@ -52,7 +55,7 @@ impl MemoryStore {
     pub fn after_crash(&self) -> Self {
         self.model.lock().crash(self.clock.now());
         let (model, clock) = (Arc::clone(&self.model), Arc::clone(&self.clock));
-        Self { model, clock, hints: Hints::default() }
+        Self { model, clock, hints: Hints::default(), joined: Mutex::default() }
     }
 
     fn hint_at(&self, due: Option<Timestamp>) {

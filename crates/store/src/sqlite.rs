@@ -10,6 +10,7 @@ pub mod limit;
 mod list;
 mod lock;
 mod migrate;
+mod nodes;
 mod open;
 mod page;
 #[cfg(feature = "planted-bugs")]
@@ -37,9 +38,9 @@ use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, Leases, ListDead,
-    ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks, Result,
-    RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leases,
+    ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks,
+    Result, RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -73,6 +74,8 @@ pub struct SqliteStore {
     health: Health,
     log: Arc<checkpoint::Log>,
     reclaimed: usize,
+    /// How this process has introduced itself, and when.
+    joined: Mutex<Option<(JoinNode, Timestamp)>>,
     #[cfg(feature = "planted-bugs")]
     planted: planted::Planted,
     _lock: lock::ProcessLock,
@@ -127,6 +130,7 @@ impl SqliteStore {
             health,
             log,
             reclaimed,
+            joined: Mutex::default(),
             #[cfg(feature = "planted-bugs")]
             planted,
             _lock: lock,

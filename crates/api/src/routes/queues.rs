@@ -5,9 +5,8 @@ pub(crate) mod pause;
 pub(crate) mod stats;
 
 use axum::extract::Path;
-use axum::http::HeaderMap;
 use duly_client::wire::QueueView;
-use duly_core::name::QueueName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::QueueState;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -36,7 +35,7 @@ fn absent() -> ApiError {
 }
 
 /// A queue as callers see it.
-fn view(app: &App, headers: &HeaderMap, state: QueueState) -> QueueView {
-    let rate = app.engine.rate(app.tenant_of(headers), &state.queue);
+fn view(app: &App, tenant: &TenantName, state: QueueState) -> QueueView {
+    let rate = app.engine.rate(tenant, &state.queue);
     QueueView::new(state, rate.submitted, rate.started)
 }

@@ -1,5 +1,7 @@
 //! A store that fails, and what callers get to hear of it.
 
+mod nodes;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -240,6 +242,7 @@ async fn a_store_that_is_away_says_why_and_when_to_come_back() {
         post("/dlq/replay", "{}"),
         post("/dlq/purge", r#"{"all":true}"#),
         post("/sessions", r#"{"types":["a"]}"#),
+        get("/nodes"),
         get("/settings"),
         get("/settings/history"),
         put("/settings", "{}"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
-use duly_api::Config;
+use duly_api::{Config, Tenants};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::log::LogChunk;
 use duly_core::name::{TenantName, TypeName};
@@ -34,7 +34,8 @@ pub(crate) fn router_over(engine: &Engine) -> Router {
 
 /// A router over an engine, for one tenant.
 pub(crate) fn router_of(engine: &Engine, tenant: &str) -> Router {
-    let config = Config { tenant: TenantName::new(tenant).unwrap(), ..Config::default() };
+    let tenants = Tenants::One(TenantName::new(tenant).unwrap());
+    let config = Config { tenants, ..Config::default() };
     duly_api::router(engine.clone(), config)
 }
 

@@ -1,13 +1,14 @@
 //! `duly dev`: everything in one process, on one file, on loopback.
 
 use anyhow::{Context as _, bail};
-use tokio::net::TcpListener;
+use duly_api::Tenants;
+use duly_core::node::Role;
 
+use super::serving;
 use crate::args::DevArgs;
 use crate::exit::Ending;
 use crate::output;
-use crate::signals::Signals;
-use crate::wiring::{DATABASE, Node};
+use crate::wiring::{self, DATABASE, Plan, StorePlace};
 
 pub(crate) fn run(args: &DevArgs) -> anyhow::Result<Ending> {
     if !args.listen.ip().is_loopback() {
@@ -21,31 +22,42 @@ pub(crate) fn run(args: &DevArgs) -> anyhow::Result<Ending> {
 }
 
 async fn serve(args: &DevArgs) -> anyhow::Result<Ending> {
-    let mut signals = Signals::new().context("cannot listen for signals")?;
-    let listener = bind(args).await?;
-    let address = listener.local_addr().context("cannot tell the address")?;
-    let node = Node::start(args, listener).await?;
-    output::data(&format!("http://{address}"))?;
-    welcome(args, &format!("http://{address}"), node.reclaimed());
-    signals.next().await;
-    output::say("stopping: running tasks may finish; a second Ctrl-C stops at once");
-    tokio::select! {
-        () = node.stop() => {
-            output::say("stopped");
-            Ok(Ending::Ok)
-        }
-        () = signals.next() => bail!("stopped at once; unfinished tasks run again at the next start"),
+    let plan = plan(args);
+    if plan.samples {
+        output::say(&samples_hint(args));
+    }
+    let welcome = |url: Option<&str>, reclaimed| welcome(args, url.unwrap_or_default(), reclaimed);
+    serving::serve(&plan, Some(args.listen), welcome).await
+}
+
+fn plan(args: &DevArgs) -> Plan {
+    Plan {
+        name: format!("dev-{}", std::process::id()),
+        roles: Role::ALL.to_vec(),
+        store: StorePlace::Sqlite(args.data.join(DATABASE)),
+        concurrency: args.concurrency,
+        session_ttl: args.session_ttl,
+        loss_limit: args.loss_limit,
+        outbound: wiring::loopback().to_vec(),
+        allow_shell: args.allow_shell,
+        samples: args.samples && args.concurrency > 0,
+        tenants: Tenants::default(),
+        #[cfg(feature = "planted-bugs")]
+        planted_bug: args.planted_bug,
     }
 }
 
-async fn bind(args: &DevArgs) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(args.listen).await.with_context(|| {
-        format!(
-            "cannot listen on {}; if another server runs there, stop it or pass \
-             --listen 127.0.0.1:0 to pick a free port",
-            args.listen
-        )
-    })
+/// How to run the samples.
+fn samples_hint(args: &DevArgs) -> String {
+    let server = match args.listen.port() {
+        8080 => String::new(),
+        // Whatever port is picked is printed in a moment.
+        0 => " --server URL".to_owned(),
+        _ => format!(" --server http://{}", args.listen),
+    };
+    format!(
+        "  samples   duly task run daily-report --wait{server}   (or cleanup-temp-files, data-backup)"
+    )
 }
 
 fn welcome(args: &DevArgs, url: &str, reclaimed: usize) {

@@ -11,6 +11,8 @@
 mod bulk;
 mod dead_letters;
 mod hint;
+mod leader;
+mod nodes;
 mod queues;
 mod reports;
 mod retention;
@@ -36,6 +38,8 @@ pub use self::dead_letters::{
     DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
 };
 pub use self::hint::Hint;
+pub use self::leader::{Leader, Leadership};
+pub use self::nodes::{JoinNode, NodeState, Nodes};
 pub use self::queues::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
 };
@@ -400,6 +404,8 @@ pub trait Store:
     + Queues
     + SettingsLog
     + Expiry
+    + Leadership
+    + Nodes
     + Pulse
     + Send
     + Sync
@@ -417,6 +423,8 @@ impl<T> Store for T where
         + Queues
         + SettingsLog
         + Expiry
+        + Leadership
+        + Nodes
         + Pulse
         + Send
         + Sync

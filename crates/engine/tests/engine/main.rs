@@ -2,6 +2,7 @@
 
 mod bulk;
 mod explain;
+mod nodes;
 mod passes;
 mod remote;
 mod reports;

@@ -293,7 +293,7 @@ async fn a_restart_of_the_engine_is_survived() {
     let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
     world.engine.close().await;
     assert!(matches!(remote.try_claim(2).await, Err(Error::Closed)));
-    let config = duly_engine::Config { session_ttl: TTL };
+    let config = duly_engine::Config { session_ttl: TTL, is_scheduler: true };
     let next = Engine::start(world.store.clone(), Arc::new(OsRandom::new()), config);
     let again = Remote { engine: &next, session: remote.session };
     again.beat(&[1]).await.unwrap();

@@ -32,8 +32,10 @@ use duly_store::memory::MemoryStore;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use crate::nodes::Others;
+
 pub(crate) const TTL: Duration = Duration::from_secs(10);
-const CONFIG: duly_engine::Config = duly_engine::Config { session_ttl: TTL };
+const CONFIG: duly_engine::Config = duly_engine::Config { session_ttl: TTL, is_scheduler: true };
 
 /// Follows tokio's time, which tests pause.
 struct TokioClock(Instant);
@@ -66,6 +68,13 @@ impl World {
         Self::on(store).await
     }
 
+    /// One whose store is shared with other nodes.
+    pub(crate) async fn among_others() -> Self {
+        let mut store = Self::watching(true);
+        Arc::get_mut(&mut store).unwrap().others.exist = true;
+        Self::on(store).await
+    }
+
     async fn with(hints: bool) -> Self {
         Self::on(Self::watching(hints)).await
     }
@@ -89,6 +98,8 @@ impl World {
             held: Notify::new(),
             cancelled_at_place: Mutex::default(),
             damaged: AtomicBool::new(false),
+            others: Others::default(),
+            opened: Mutex::default(),
         })
     }
 
@@ -162,6 +173,9 @@ pub(crate) struct Watched {
     pub(crate) cancelled_at_place: Mutex<Option<TaskId>>,
     /// Whether the newest settings cannot be read.
     damaged: AtomicBool,
+    pub(crate) others: Others,
+    /// The sessions by the names of their workers.
+    opened: Mutex<Vec<(String, SessionId)>>,
 }
 
 impl Watched {
@@ -211,6 +225,12 @@ impl Watched {
     /// Somebody cancels this task just before its place is read.
     pub(crate) fn cancel_at_place(&self, task: TaskId) {
         *self.cancelled_at_place.lock().unwrap() = Some(task);
+    }
+
+    /// The newest session of a worker of this name.
+    pub(crate) fn last_opened(&self, name: &str) -> SessionId {
+        let opened = self.opened.lock().unwrap();
+        opened.iter().rfind(|(worker, _)| worker == name).unwrap().1
     }
 
     /// Answers of submits and changes of the settings are held back from now on.
@@ -269,6 +289,7 @@ impl Sessions for Watched {
         if session.name == "system" {
             *self.system.lock().unwrap() = Some(session.id);
         }
+        self.opened.lock().unwrap().push((session.name.clone(), session.id));
         self.store.open_session(session).await
     }
 
@@ -293,7 +314,9 @@ impl Sessions for Watched {
     }
 
     async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
-        self.store.keep_alive(sessions).await
+        let mut ended = self.store.keep_alive(sessions).await?;
+        ended.append(&mut self.others.ended.lock().unwrap());
+        Ok(ended)
     }
 
     async fn reap(&self, reap: Reap) -> Result<Reaped> {
@@ -396,6 +419,7 @@ impl SettingsLog for Watched {
 #[async_trait]
 impl Expiry for Watched {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
+        self.others.sweeps.fetch_add(1, Ordering::SeqCst);
         self.store.sweep(sweep).await
     }
 }

@@ -3,18 +3,19 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
     Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
     DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended,
-    GroupDead, Hint, Leases, ListDead, ListQueues, ListSettings, ListTasks, LogPage, OpenSession,
-    OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState,
-    Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks,
-    Sessions, SettingsLog, Store, Submit, Submitted, Sweep, Swept, TaskCount, TaskList, Tasks,
-    VersionedSettings,
+    GroupDead, Hint, JoinNode, Leader, Leadership, Leases, ListDead, ListQueues, ListSettings,
+    ListTasks, LogPage, NodeState, Nodes, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
+    PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
+    ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Store,
+    Submit, Submitted, Sweep, Swept, TaskCount, TaskList, Tasks, VersionedSettings,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -210,6 +211,40 @@ impl<L: Layer> Bulk for Decorated<L> {
 
     async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
         self.layer.call(|| self.inner.carry_out(step.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Leadership for Decorated<L> {
+    async fn lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
+        self.layer.call(|| self.inner.lead(node, ttl)).await
+    }
+
+    async fn resign(&self, node: NodeId) -> Result<()> {
+        self.layer.call(|| self.inner.resign(node)).await
+    }
+
+    async fn leader(&self) -> Result<Option<Leader>> {
+        self.layer.call(|| self.inner.leader()).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Nodes for Decorated<L> {
+    fn node(&self) -> NodeId {
+        self.inner.node()
+    }
+
+    async fn join(&self, node: JoinNode) -> Result<()> {
+        self.layer.call(|| self.inner.join(node.clone())).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        self.layer.call(|| self.inner.nodes()).await
+    }
+
+    async fn leave(&self) -> Result<()> {
+        self.layer.call(|| self.inner.leave()).await
     }
 }
 

@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0004_roles.sql"),
     include_str!("../../migrations/postgres/0005_submit.sql"),
     include_str!("../../migrations/postgres/0006_exchange.sql"),
+    include_str!("../../migrations/postgres/0007_nodes.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

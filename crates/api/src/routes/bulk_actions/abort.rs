@@ -36,7 +36,7 @@ pub(crate) async fn abort_bulk_action(
 ) -> Result<Json<BulkView>, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
-    match app.engine.abort_bulk(app.tenant_of(&headers), bulk_id(id)?).await {
+    match app.engine.abort_bulk(&app.tenant_of(&headers)?, bulk_id(id)?).await {
         Ok(task) => Ok(Json(BulkView::from(task))),
         Err(control::Error::Store(error)) => Err(error.into()),
         Err(control::Error::Conflict { status }) => {

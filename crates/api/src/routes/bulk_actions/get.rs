@@ -39,6 +39,6 @@ pub(crate) async fn get_bulk_action(
 ) -> Result<Json<BulkView>, ApiError> {
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
-    let found = app.engine.bulk(app.tenant_of(&headers), bulk_id(id)?, wait).await?;
+    let found = app.engine.bulk(&app.tenant_of(&headers)?, bulk_id(id)?, wait).await?;
     Ok(Json(BulkView::from(found.ok_or_else(absent)?)))
 }

@@ -39,7 +39,7 @@ pub(crate) async fn list_bulk_actions(
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
     // The same list of tasks under another name, so its cursors are told apart by the filter.
-    let scope = Scope { tenant: app.tenant_of(&headers), filter: "type:duly.bulk" };
+    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: "type:duly.bulk" };
     let before = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
     let filter = Filter { task_type: Some(TypeName::bulk()), ..Filter::default() };
     let page = ListTasks { tenant: scope.tenant.clone(), filter, before, limit };

@@ -45,7 +45,7 @@ pub(crate) async fn start_bulk_action(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
-    let tenant = app.tenant_of(&headers);
+    let tenant = &app.tenant_of(&headers)?;
     let read = bulk_fields::read(&body.bytes, app.engine.now().await?)?;
     if read.dry_run {
         let preview = app.engine.preview_bulk(tenant, &read.order, read.filter).await?;

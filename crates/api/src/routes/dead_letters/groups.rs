@@ -40,7 +40,7 @@ pub(crate) async fn list_error_groups(
     let [limit, text] = query::read(&uri, ["limit", "filter"])?;
     let limit = query::limit(limit, DEAD_GROUPS, DEAD_GROUPS)?;
     let filter = query::filter(&app, &text.unwrap_or_default(), Filter::parse_dead).await?;
-    let which = GroupDead { tenant: app.tenant_of(&headers).clone(), filter, limit };
+    let which = GroupDead { tenant: app.tenant_of(&headers)?, filter, limit };
     let DeadGroups { groups, scanned, partial } = app.engine.dead_groups(which).await?;
     let items = groups.into_iter().map(ErrorGroupView::from).collect();
     Ok(Json(ErrorGroupPage { items, next_cursor: None, scanned, partial }))

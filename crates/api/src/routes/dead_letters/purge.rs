@@ -34,6 +34,6 @@ pub(crate) async fn purge_dead_letters(
     let order = PurgeDead::read(&body.bytes)?;
     let filter = order_fields::filter(&order.filter, app.engine.now().await?)?;
     order.check(&filter)?;
-    let bulk = app.engine.purge_dead(app.tenant_of(&headers), filter).await?;
+    let bulk = app.engine.purge_dead(&app.tenant_of(&headers)?, filter).await?;
     Ok(Json(PurgeDeadAnswer { purged: bulk.count as u64, more: bulk.more }))
 }

@@ -35,6 +35,6 @@ pub(crate) async fn replay_dead_letters(
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let ReplayDead { filter, per_second } = ReplayDead::read(&body.bytes)?;
     let filter = order_fields::filter(&filter, app.engine.now().await?)?;
-    let bulk = app.engine.replay_dead(app.tenant_of(&headers), filter, per_second).await?;
+    let bulk = app.engine.replay_dead(&app.tenant_of(&headers)?, filter, per_second).await?;
     Ok(Json(ReplayDeadAnswer { replayed: bulk.count as u64, more: bulk.more }))
 }

@@ -39,7 +39,7 @@ pub(crate) async fn claim_leases(
     let (claim, patience) = lease_fields::claim(&body.bytes)?;
     // The claim may wait for a minute; its body need not.
     drop(body);
-    let leases = app.engine.claim(app.tenant_of(&headers), claim, patience).await?;
+    let leases = app.engine.claim(&app.tenant_of(&headers)?, claim, patience).await?;
     let leases = leases.iter().map(LeaseView::from).collect();
     Ok(Json(ClaimAnswer { seq: claim.sequence, leases }))
 }

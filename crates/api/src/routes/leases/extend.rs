@@ -37,7 +37,7 @@ pub(crate) async fn extend_leases(
     let order = lease_fields::extensions(&body.bytes)?;
     drop(body);
     let leases: Vec<_> = order.leases.iter().map(|lease| (lease.task, lease.epoch)).collect();
-    let extended = app.engine.extend(app.tenant_of(&headers), order).await?;
+    let extended = app.engine.extend(&app.tenant_of(&headers)?, order).await?;
     let items = leases.into_iter().zip(extended);
     let items = items.map(|((task, epoch), extended)| ExtendedView::new(task, epoch, extended));
     Ok(Json(ExtendAnswer { items: items.collect() }))

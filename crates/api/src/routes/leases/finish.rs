@@ -39,7 +39,7 @@ pub(crate) async fn finish_leases(
     let (session, batch) = lease_fields::finishes(&body.bytes, &app.random)?;
     drop(body);
     let leases: Vec<_> = batch.iter().map(|finish| (finish.task, finish.epoch)).collect();
-    let finished = app.engine.finish(app.tenant_of(&headers), session, batch).await?;
+    let finished = app.engine.finish(&app.tenant_of(&headers)?, session, batch).await?;
     let view = |((task_id, epoch), finished): ((_, _), duly_core::lease::Finished)| FinishedView {
         task_id,
         epoch,

@@ -37,12 +37,12 @@ pub(crate) async fn list_queues(
 ) -> Result<Json<QueuePage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
-    let scope = Scope { tenant: app.tenant_of(&headers), filter: "" };
+    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: "" };
     let after = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
     let tenant = scope.tenant.clone();
     let page = ListQueues { tenant, after, limit, count_to: LIST_COUNT_ROWS };
     let QueueList { queues, next_after } = app.engine.queues(page).await?;
     let next_cursor = next_after.map(|last| cursor::encode(scope, &last));
-    let items = queues.into_iter().map(|state| view(&app, &headers, state)).collect();
+    let items = queues.into_iter().map(|state| view(&app, scope.tenant, state)).collect();
     Ok(Json(QueuePage { items, next_cursor }))
 }

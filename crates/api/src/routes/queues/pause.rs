@@ -38,9 +38,10 @@ pub(crate) async fn pause_queue(
 ) -> Result<Json<QueueView>, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let note = order_fields::note(&body.bytes)?;
-    let (tenant, queue) = (app.tenant_of(&headers).clone(), queue_name(queue)?);
-    let state = app.engine.pause_queue(PauseQueue { tenant, queue, note }).await?;
-    Ok(Json(view(&app, &headers, state.ok_or_else(absent)?)))
+    let (tenant, queue) = (app.tenant_of(&headers)?, queue_name(queue)?);
+    let order = PauseQueue { tenant: tenant.clone(), queue, note };
+    let state = app.engine.pause_queue(order).await?;
+    Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
 }
 
 /// Resume a queue
@@ -64,7 +65,7 @@ pub(crate) async fn resume_queue(
 ) -> Result<Json<QueueView>, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
-    let queue = queue_name(queue)?;
-    let state = app.engine.resume_queue(app.tenant_of(&headers), &queue).await?;
-    Ok(Json(view(&app, &headers, state.ok_or_else(absent)?)))
+    let (tenant, queue) = (app.tenant_of(&headers)?, queue_name(queue)?);
+    let state = app.engine.resume_queue(&tenant, &queue).await?;
+    Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
 }

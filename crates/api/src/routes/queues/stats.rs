@@ -32,6 +32,7 @@ pub(crate) async fn queue_stats(
     headers: HeaderMap,
 ) -> Result<Json<QueueView>, ApiError> {
     let [] = query::read(&uri, [])?;
-    let state = app.engine.queue(app.tenant_of(&headers), &queue_name(queue)?).await?;
-    Ok(Json(view(&app, &headers, state.ok_or_else(absent)?)))
+    let tenant = app.tenant_of(&headers)?;
+    let state = app.engine.queue(&tenant, &queue_name(queue)?).await?;
+    Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
 }

@@ -41,6 +41,6 @@ pub(crate) async fn beat_session(
     let session = session_id(id)?;
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let beat = session_fields::beat(&body.bytes, session)?;
-    let news = app.engine.heartbeat(app.tenant_of(&headers), beat).await?;
+    let news = app.engine.heartbeat(&app.tenant_of(&headers)?, beat).await?;
     Ok(Json(HeartbeatAnswer::new(&news.taken_back, news.drain)))
 }

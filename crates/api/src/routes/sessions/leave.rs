@@ -28,6 +28,6 @@ pub(crate) async fn end_session(
     id: PathId,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    app.engine.leave(app.tenant_of(&headers), session_id(id)?).await?;
+    app.engine.leave(&app.tenant_of(&headers)?, session_id(id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

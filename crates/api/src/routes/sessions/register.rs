@@ -36,7 +36,7 @@ pub(crate) async fn register_worker(
     request: Request,
 ) -> Result<(StatusCode, Json<Registration>), ApiError> {
     let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
-    let worker = session_fields::worker(&body.bytes, app.tenant_of(&headers))?;
+    let worker = session_fields::worker(&body.bytes, &app.tenant_of(&headers)?)?;
     let registered = app.engine.register(worker).await?;
     let registration = Registration {
         session_id: registered.session,

@@ -35,7 +35,7 @@ pub(crate) async fn list_settings(
 ) -> Result<Json<SettingsPage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, SETTINGS_VERSIONS)?;
-    let scope = Scope { tenant: app.tenant_of(&headers), filter: "" };
+    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: "" };
     let place = cursor.map(|cursor| cursor::decode::<SettingsPlace>(scope, &cursor)).transpose()?;
     // One more than asked for tells whether there is another page.
     let page = ListSettings { before: place.map(|place| place.0), limit: limit + 1 };

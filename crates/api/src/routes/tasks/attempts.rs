@@ -34,7 +34,7 @@ pub(crate) async fn list_attempts(
     headers: HeaderMap,
 ) -> Result<Json<AttemptPage>, ApiError> {
     let [] = query::read(&uri, [])?;
-    let attempts = app.engine.attempts(app.tenant_of(&headers), task_id(id)?).await?;
+    let attempts = app.engine.attempts(&app.tenant_of(&headers)?, task_id(id)?).await?;
     let items = attempts.ok_or_else(absent)?.into_iter().map(AttemptView::from).collect();
     Ok(Json(AttemptPage { items, next_cursor: None }))
 }

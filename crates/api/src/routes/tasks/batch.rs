@@ -76,7 +76,7 @@ pub(crate) async fn submit_batch(
     let answers = if specs.is_empty() {
         Vec::new()
     } else {
-        app.engine.submit(app.tenant_of(&head.headers), specs).await?
+        app.engine.submit(&app.tenant_of(&head.headers)?, specs).await?
     };
     Ok(render(format, refusals, answers))
 }

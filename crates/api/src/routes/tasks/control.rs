@@ -42,7 +42,7 @@ pub(crate) async fn cancel_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
-    let cancelled = app.engine.cancel(app.tenant_of(&headers), task_id(id)?, reason).await;
+    let cancelled = app.engine.cancel(&app.tenant_of(&headers)?, task_id(id)?, reason).await;
     answer(cancelled, "only a task that waits or runs can be cancelled")
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn replay_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
-    let replayed = app.engine.replay(app.tenant_of(&headers), task_id(id)?, payload).await;
+    let replayed = app.engine.replay(&app.tenant_of(&headers)?, task_id(id)?, payload).await;
     answer(replayed, "only a task that has ended can be replayed")
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn edit_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
     let change = task_fields::read_change(&body.bytes)?;
-    let edited = app.engine.edit(app.tenant_of(&headers), task_id(id)?, change).await;
+    let edited = app.engine.edit(&app.tenant_of(&headers)?, task_id(id)?, change).await;
     answer(edited, "only a task that waits can be changed")
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn retry_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
-    let retried = app.engine.retry(app.tenant_of(&headers), task_id(id)?).await;
+    let retried = app.engine.retry(&app.tenant_of(&headers)?, task_id(id)?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
 }
 

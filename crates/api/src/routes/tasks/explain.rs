@@ -37,7 +37,7 @@ pub(crate) async fn explain_task(
     headers: HeaderMap,
 ) -> Result<Json<ExplainView>, ApiError> {
     let [] = query::read(&uri, [])?;
-    let found = app.engine.explain(app.tenant_of(&headers), task_id(id)?).await?;
+    let found = app.engine.explain(&app.tenant_of(&headers)?, task_id(id)?).await?;
     let Explanation { task, reasons } = found.ok_or_else(absent)?;
     let next = reasons.iter().filter_map(|reason| next(&task, reason)).collect();
     let reasons = reasons.into_iter().map(|reason| view(&task, reason)).collect();

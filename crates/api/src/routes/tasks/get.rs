@@ -43,7 +43,7 @@ pub(crate) async fn get_task(
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
     let id = task_id(id)?;
-    let tenant = app.tenant_of(&headers);
+    let tenant = &app.tenant_of(&headers)?;
     let task = match wait {
         None => app.engine.get(tenant, id).await?,
         Some(wait) => app.engine.wait(tenant, id, wait).await?,

@@ -44,7 +44,7 @@ pub(crate) async fn list_tasks(
     let [limit, cursor, text] = query::read(&uri, ["limit", "cursor", "filter"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
     let text = text.unwrap_or_default();
-    let scope = Scope { tenant: app.tenant_of(&headers), filter: &text };
+    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: &text };
     let filter = query::filter(&app, &text, Filter::parse).await?;
     let before = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
     let page = ListTasks { tenant: scope.tenant.clone(), filter, before, limit };

@@ -53,7 +53,7 @@ pub(crate) async fn read_logs(
     let wait = wait.map(|text| patience(&text)).transpose()?.unwrap_or_default();
     let limit = query::limit(limit, bytes(DEFAULT_LOG_PAGE_BYTES), bytes(LOG_PAGE_BYTES))?;
     let task = task_id(id)?;
-    let (tenant, name) = (app.tenant_of(&headers), task.to_string());
+    let (tenant, name) = (&app.tenant_of(&headers)?, task.to_string());
     let scope = Scope { tenant, filter: &name };
     let after = after.map_or(Ok(LogPlace::default()), |after| place(scope, &after))?;
     let limit = limit as usize;

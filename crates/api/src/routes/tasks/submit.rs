@@ -54,7 +54,7 @@ pub(crate) async fn submit_task(
     let body = body::read(&app, &head.headers, body, BODY_BYTES).await?;
     let spec = task_fields::read(&body.bytes, key)?;
     drop(body);
-    let tenant = app.tenant_of(&head.headers);
+    let tenant = &app.tenant_of(&head.headers)?;
     let mut answers = app.engine.submit(tenant, vec![spec]).await?;
     let accepted = answers.pop().expect("the engine answers every spec")?;
     Ok(render(accepted))

@@ -13,7 +13,7 @@ use crate::args::WorkerRunArgs;
 use crate::exit::Ending;
 use crate::output;
 use crate::signals::Signals;
-use crate::wiring::RemoteWorker;
+use crate::wiring::{RemoteWorker, own_name};
 
 /// The first and the longest wait for a server that is away at the start.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -113,12 +113,4 @@ fn goodbye(report: &Report) -> String {
         }
     }
     text
-}
-
-/// Where this process can be found.
-fn own_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = host.trim();
-    let host = if host.is_empty() { "worker" } else { host };
-    format!("{host}-{}", std::process::id())
 }

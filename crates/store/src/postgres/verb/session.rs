@@ -136,7 +136,7 @@ impl Verb for Beat {
     }
 }
 
-/// Signs of life; answers who has ended.
+/// Signs of life, of this node too; answers who has ended.
 struct KeepAlive(Vec<SessionId>);
 
 impl Verb for KeepAlive {
@@ -145,6 +145,8 @@ impl Verb for KeepAlive {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<SessionId>> {
         let mut ids: Vec<_> = self.0.iter().map(|id| row::session_uuid(*id)).collect();
         ids.sort_unstable();
+        let update = "/* node.beat */ UPDATE duly.node SET checked_at = $2 WHERE id = $1";
+        scope.execute(update, &[&scope.store.id, &scope.now.millis()]).await?;
         let update = "/* session.keep_alive */ UPDATE duly.session SET beat = beat + 1
             WHERE id = ANY($1) AND ended_at IS NULL RETURNING id";
         let mut alive = Vec::new();

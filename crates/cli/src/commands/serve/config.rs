@@ -1,0 +1,91 @@
+//! What `duly serve` goes by: a flag, else the environment, else the file, else the default.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+
+use duly_api::Tenants;
+use duly_core::limits::{LOSSES, SESSION_TTL, WORKER_CHARS};
+use duly_core::node::Role;
+
+use self::file::File;
+use crate::args::{LogLevel, ServeArgs};
+use crate::exit::Usage;
+use crate::wiring::{Plan, loopback, own_name};
+
+/// Handlers that run at once unless somebody says otherwise.
+const HANDLERS: usize = 64;
+
+/// A node as it is to be started.
+#[derive(Debug)]
+pub(super) struct Config {
+    pub(super) plan: Plan,
+    pub(super) listen: SocketAddr,
+    pub(super) insecure: bool,
+    pub(super) log_level: LogLevel,
+}
+
+impl Config {
+    /// Reads the file, if there is one, and puts everything together.
+    pub(super) fn read(args: ServeArgs) -> anyhow::Result<Self> {
+        let file = match &args.config {
+            Some(path) => File::read(path)?,
+            None => File::default(),
+        };
+        Ok(Self::new(args, file)?)
+    }
+
+    fn new(args: ServeArgs, file: File) -> Result<Self, Usage> {
+        let store = args.store.or(file.store).ok_or_else(|| {
+            let ways = "--store URL, DULY_STORE, or `store:` in the file";
+            Usage::new(format!(
+                "say where tasks are kept: {ways}; URL is postgres://… or sqlite:PATH"
+            ))
+        })?;
+        let insecure = args.insecure.or(file.insecure).unwrap_or(false);
+        let mut outbound = args.allow_nets.or(file.outbound.allow).unwrap_or_default();
+        if insecure {
+            // Tasks come from this machine alone.
+            outbound.extend(loopback());
+        }
+        let plan = Plan {
+            name: name(args.name.or(file.name))?,
+            roles: distinct(args.roles.or(file.roles).unwrap_or_else(|| Role::ALL.to_vec()))?,
+            store: store.place()?,
+            concurrency: args.concurrency.or(file.worker.concurrency).unwrap_or(HANDLERS),
+            session_ttl: args.session_ttl.or(file.session.ttl).unwrap_or(SESSION_TTL),
+            loss_limit: args.loss_limit.or(file.worker.loss_limit).unwrap_or(LOSSES),
+            outbound,
+            allow_shell: args.allow_shell,
+            samples: false,
+            tenants: Tenants::ByHeader,
+            #[cfg(feature = "planted-bugs")]
+            planted_bug: None,
+        };
+        Ok(Self {
+            plan,
+            listen: args.listen.or(file.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            insecure,
+            log_level: args.log_level.or(file.log.level).unwrap_or(LogLevel::Warn),
+        })
+    }
+}
+
+fn distinct(mut roles: Vec<Role>) -> Result<Vec<Role>, Usage> {
+    roles.sort_unstable();
+    roles.dedup();
+    if roles.is_empty() {
+        return Err(Usage::new("roles: name at least one of api, scheduler, worker"));
+    }
+    Ok(roles)
+}
+
+fn name(given: Option<String>) -> Result<String, Usage> {
+    let name = given.unwrap_or_else(own_name);
+    if name.is_empty() || name.chars().count() > WORKER_CHARS {
+        return Err(Usage::new(format!("name: must have 1 to {WORKER_CHARS} characters")));
+    }
+    Ok(name)
+}

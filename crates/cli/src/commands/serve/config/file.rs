@@ -1,0 +1,120 @@
+//! The configuration file. What it does not say is absent; what it says beside this is a mistake.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use duly_core::limits::{CONCURRENCY, LOSS_LIMIT};
+use duly_core::node::Role;
+use ipnet::IpNet;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use crate::args::{LogLevel, session_ttl};
+use crate::exit::Usage;
+use crate::wiring::StoreUrl;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default, deserialize_with = "store")]
+    pub(super) store: Option<StoreUrl>,
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) name: Option<String>,
+    #[serde(default, deserialize_with = "roles")]
+    pub(super) roles: Option<Vec<Role>>,
+    pub(super) insecure: Option<bool>,
+    #[serde(default)]
+    pub(super) worker: Worker,
+    #[serde(default)]
+    pub(super) session: Session,
+    #[serde(default)]
+    pub(super) outbound: Outbound,
+    #[serde(default)]
+    pub(super) log: Log,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Worker {
+    #[serde(default, deserialize_with = "concurrency")]
+    pub(super) concurrency: Option<usize>,
+    #[serde(default, deserialize_with = "loss_limit")]
+    pub(super) loss_limit: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Session {
+    #[serde(default, deserialize_with = "ttl")]
+    pub(super) ttl: Option<Duration>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Outbound {
+    pub(super) allow: Option<Vec<IpNet>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Log {
+    pub(super) level: Option<LogLevel>,
+}
+
+impl File {
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self::parse(&text).map_err(|why| Usage::new(format!("{}: {why}", path.display())))?)
+    }
+
+    /// An empty file says nothing, which is no mistake.
+    pub(super) fn parse(text: &str) -> Result<Self, serde_yaml_ng::Error> {
+        Ok(serde_yaml_ng::from_str::<Option<Self>>(text)?.unwrap_or_default())
+    }
+}
+
+fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StoreUrl>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
+fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Role>>, D::Error> {
+    let names: Option<Vec<String>> = Deserialize::deserialize(from)?;
+    let role = |name: &String| {
+        name.parse::<Role>().map_err(|why| D::Error::custom(format!("`{name}` {why}")))
+    };
+    names.map(|names| names.iter().map(role).collect()).transpose()
+}
+
+fn concurrency<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    within(from, 1..=CONCURRENCY)
+}
+
+fn loss_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    within(from, 1..=LOSS_LIMIT)
+}
+
+/// A number of this range.
+fn within<'de, D, T>(from: D, range: std::ops::RangeInclusive<T>) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + PartialOrd + std::fmt::Display,
+{
+    let number: Option<T> = Deserialize::deserialize(from)?;
+    match number {
+        Some(number) if !range.contains(&number) => Err(D::Error::custom(format!(
+            "must be a number from {} to {}",
+            range.start(),
+            range.end()
+        ))),
+        number => Ok(number),
+    }
+}
+
+fn ttl<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    text.map(|text| session_ttl(&text).map_err(D::Error::custom)).transpose()
+}

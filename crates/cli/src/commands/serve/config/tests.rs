@@ -1,0 +1,82 @@
+//! Files as people write them.
+
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use super::*;
+use crate::args::{Args, Command};
+
+fn config(flags: &[&str], text: &str) -> Result<Config, String> {
+    let line = ["duly", "serve"].iter().chain(flags);
+    let Command::Serve(args) = Args::try_parse_from(line).unwrap().command else {
+        panic!("another command")
+    };
+    let file = File::parse(text).map_err(|error| error.to_string())?;
+    Config::new(args, file).map_err(|error| error.to_string())
+}
+
+const WHOLE: &str = "
+store: postgres://duly:secret@db/duly
+listen: 127.0.0.1:9999
+name: one
+roles: [worker, api]
+insecure: true
+worker: {concurrency: 7, lossLimit: 3}
+session: {ttl: 2s}
+outbound: {allow: [10.1.0.0/16]}
+log: {level: debug}
+";
+
+#[test]
+fn every_key_counts() {
+    let config = config(&[], WHOLE).unwrap();
+    assert_eq!(config.listen.port(), 9999);
+    assert_eq!((config.insecure, config.log_level), (true, LogLevel::Debug));
+    let plan = config.plan;
+    assert_eq!(
+        (plan.name.as_str(), plan.roles.as_slice()),
+        ("one", &[Role::Api, Role::Worker][..])
+    );
+    assert_eq!((plan.concurrency, plan.loss_limit), (7, 3));
+    assert_eq!(plan.session_ttl, Duration::from_secs(2));
+    assert!(plan.outbound.contains(&"10.1.0.0/16".parse().unwrap()));
+}
+
+#[test]
+fn a_flag_goes_before_the_file() {
+    let flags = ["--listen", "127.0.0.1:1", "--roles", "scheduler", "--concurrency", "9"];
+    let config = config(&flags, WHOLE).unwrap();
+    assert_eq!((config.listen.port(), config.plan.concurrency), (1, 9));
+    assert_eq!(config.plan.roles, [Role::Scheduler]);
+}
+
+#[test]
+fn what_nobody_says_is_the_default() {
+    let config = config(&["--store", "sqlite:x.db"], "").unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!((config.insecure, config.log_level), (false, LogLevel::Warn));
+    assert_eq!((config.plan.roles.len(), config.plan.concurrency), (3, HANDLERS));
+    assert_eq!(config.plan.session_ttl, SESSION_TTL);
+}
+
+#[test]
+fn a_mistake_is_named_and_never_shows_the_password() {
+    for (text, words) in [
+        ("stroe: x", "unknown field `stroe`, expected one of `store`, `listen`"),
+        ("worker: {threads: 1}", "unknown field `threads`, expected `concurrency`"),
+        ("roles: [api, cook]", "`cook` must be one of api, scheduler, worker"),
+        ("roles: []", "at least one"),
+        ("session: {ttl: soon}", "not a duration"),
+        ("worker: {concurrency: 0}", "worker.concurrency: must be a number from 1"),
+        ("store: mysql://duly:secret@db/x", "the store must be"),
+        ("listen: here", "listen"),
+        ("name: ''", "name: must have"),
+    ] {
+        let flags: &[&str] = if text.starts_with("store") { &[] } else { &["--store", "sqlite:x"] };
+        let why = config(flags, text).unwrap_err();
+        assert!(why.contains(words), "{text}: {why}");
+        assert!(!why.contains("secret"), "{why}");
+    }
+    assert!(config(&[], "listen: 127.0.0.1:1").unwrap_err().contains("--store"));
+}

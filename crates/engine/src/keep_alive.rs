@@ -1,0 +1,96 @@
+//! The loop that keeps this node and the sessions of its own workers alive, where others could take
+//! them for dead.
+//!
+//! A session that others have ended is closed here: its worker is told that there is no more work,
+//! and opens another one. What it still wants to commit is refused by the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::ports::store::{self, JoinNode, Store};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::remotes::Remotes;
+
+/// How often signs of life are given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    /// How long a session may be silent.
+    pub(crate) ttl: Duration,
+}
+
+impl Config {
+    /// From one sign to the next; two may be lost.
+    fn every(self) -> Duration {
+        self.ttl / 3
+    }
+
+    /// How long to wait for a store that did not take one: soon, since time is running.
+    fn back_off(self) -> Duration {
+        self.ttl / 10
+    }
+}
+
+/// What one sign of life has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Sessions of this process that others had ended.
+    pub(crate) ended: usize,
+}
+
+pub(crate) struct KeepAlive {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) remotes: Arc<Remotes>,
+    /// How this node has introduced itself.
+    pub(crate) introduced: Arc<Mutex<Option<JoinNode>>>,
+    /// Whether others may have forgotten this node.
+    pub(crate) absent: bool,
+}
+
+impl KeepAlive {
+    /// Goes on until shut down.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        loop {
+            let pause = match self.run_once().await {
+                Ok(_) => self.config.every(),
+                Err(error) => {
+                    tracing::debug!(%error, "the store is away; others may take this node for dead");
+                    self.absent = true;
+                    self.config.back_off()
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One sign of life of everything in this process.
+    async fn run_once(&mut self) -> store::Result<Report> {
+        let ended = self.store.keep_alive(self.remotes.local_ids()).await?;
+        for session in &ended {
+            tracing::warn!(
+                session.id = %session,
+                "others took a worker of this node for dead; it starts again"
+            );
+            self.remotes.close_local(*session);
+        }
+        if self.absent || !ended.is_empty() {
+            self.introduce().await?;
+            self.absent = false;
+        }
+        Ok(Report { ended: ended.len() })
+    }
+
+    /// Makes the node known once more.
+    async fn introduce(&self) -> store::Result<()> {
+        let introduced = self.introduced.lock().clone();
+        match introduced {
+            Some(node) => self.store.join(node).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The lead: one row, taken and renewed by whoever may, in the statement itself.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::Client;
+use duly_core::id::NodeId;
+use duly_core::ports::store::{self, Leader, Leadership};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use super::error::{Fault, Result};
+use super::row;
+
+/// What is led. The table has room for more, should there be something else for one node alone.
+const ROLE: &str = "scheduler";
+
+#[async_trait]
+impl Leadership for PostgresStore {
+    async fn lead(&self, node: NodeId, ttl: Duration) -> store::Result<Leader> {
+        Ok(self.take_lead(node, ttl).await?)
+    }
+
+    async fn resign(&self, node: NodeId) -> store::Result<()> {
+        let update = "/* leader.resign */ UPDATE duly.leader SET ends_at = 0
+            WHERE role = $1 AND node = $2 AND ends_at > 0";
+        let client = self.pool.get().await?;
+        let node = Uuid::from_bytes(*node.as_bytes());
+        client.execute(update, &[&ROLE, &node]).await.map_err(Fault::from)?;
+        Ok(())
+    }
+
+    async fn leader(&self) -> store::Result<Option<Leader>> {
+        let client = self.pool.get().await?;
+        Ok(current(&client).await?)
+    }
+}
+
+impl PostgresStore {
+    /// Whoever cannot lead now only looks: an idle node writes nothing.
+    async fn take_lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
+        let client = self.pool.get().await?;
+        let id = Uuid::from_bytes(*node.as_bytes());
+        let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX / 2);
+        loop {
+            match current(&client).await? {
+                Some(leader) if leader.node != node => return Ok(leader),
+                _ => {}
+            }
+            let rows = client.query(TAKE, &[&ROLE, &id, &ttl]).await?;
+            if let Some(row) = rows.first() {
+                return read(row);
+            }
+            // Another node was faster; the next look shows which.
+        }
+    }
+}
+
+/// Renews a lead that has not ended, or takes one that has, under the next term.
+const TAKE: &str = "/* leader.take */ INSERT INTO duly.leader AS l (role, node, term, ends_at)
+    VALUES ($1, $2, 1, duly.now() + $3)
+    ON CONFLICT (role) DO UPDATE SET node = $2, ends_at = duly.now() + $3,
+        term = CASE WHEN l.ends_at > duly.now() THEN l.term ELSE l.term + 1 END
+    WHERE l.node = $2 OR l.ends_at <= duly.now()
+    RETURNING node, term, ends_at";
+
+async fn current(client: &Client) -> Result<Option<Leader>> {
+    let select = "/* leader.current */ SELECT node, term, ends_at FROM duly.leader
+        WHERE role = $1 AND ends_at > duly.now()";
+    client.query_opt(select, &[&ROLE]).await?.as_ref().map(read).transpose()
+}
+
+fn read(row: &Row) -> Result<Leader> {
+    let (node, term): (Uuid, i64) = (row.try_get(0)?, row.try_get(1)?);
+    Ok(Leader {
+        node: NodeId::from_bytes(node.into_bytes()),
+        term: term.unsigned_abs(),
+        until: Some(row::instant(row.try_get(2)?)),
+    })
+}

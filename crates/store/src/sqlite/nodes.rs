@@ -1,0 +1,59 @@
+//! The one process that has the file open: it is the only node, and it always leads.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duly_core::id::NodeId;
+use duly_core::ports::store::{JoinNode, Leader, Leadership, NodeState, Nodes, Result};
+
+use super::SqliteStore;
+
+/// Nobody else can lead.
+const LEADER: Leader = Leader { node: NodeId::ONLY, term: 1, until: None };
+
+#[async_trait]
+impl Leadership for SqliteStore {
+    async fn lead(&self, _: NodeId, _: Duration) -> Result<Leader> {
+        Ok(LEADER)
+    }
+
+    async fn resign(&self, _: NodeId) -> Result<()> {
+        Ok(())
+    }
+
+    async fn leader(&self) -> Result<Option<Leader>> {
+        Ok(Some(LEADER))
+    }
+}
+
+#[async_trait]
+impl Nodes for SqliteStore {
+    fn node(&self) -> NodeId {
+        NodeId::ONLY
+    }
+
+    async fn join(&self, node: JoinNode) -> Result<()> {
+        let now = self.clock.now();
+        let mut joined = self.joined.lock();
+        let started_at = joined.as_ref().map_or(now, |(_, since)| *since);
+        *joined = Some((node, started_at));
+        Ok(())
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        let joined = self.joined.lock().clone();
+        let state = |(joined, started_at)| NodeState {
+            id: NodeId::ONLY,
+            joined,
+            started_at,
+            // Whoever asks is the sign of life.
+            beat_at: self.clock.now(),
+        };
+        Ok(joined.map(state).into_iter().collect())
+    }
+
+    async fn leave(&self) -> Result<()> {
+        *self.joined.lock() = None;
+        Ok(())
+    }
+}
