@@ -6,6 +6,7 @@ mod dlq;
 mod filter;
 mod import;
 mod logs;
+mod migrate;
 mod node;
 mod queue;
 mod serve;
@@ -26,6 +27,7 @@ pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs,
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::import::ImportArgs;
 pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
+pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
 pub(crate) use self::serve::{LogLevel, ServeArgs};
@@ -72,6 +74,9 @@ pub(crate) enum Command {
     /// Run tasks in another process or on another machine
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Change the schema of a shared database before the nodes do
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
     /// Check this machine, the data directory and the server
     Doctor(DoctorArgs),
     /// Measure this machine: what the engine reaches beside bare SQLite

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod migrate;
 pub(crate) mod node;
 pub(crate) mod queue;
 pub(crate) mod serve;

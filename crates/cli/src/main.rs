@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Settings(settings) => commands::settings::run(settings),
         Command::Node(node) => commands::node::run(node),
+        Command::Migrate(migrate) => commands::migrate::run(migrate),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Bench(bench) => commands::bench::run(&bench),

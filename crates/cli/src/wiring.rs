@@ -20,6 +20,7 @@ use duly_core::ports::store::{JoinNode, Rules, Store};
 use duly_engine::Engine;
 use duly_engine::random::OsRandom;
 use duly_store::clock::SystemClock;
+pub(crate) use duly_store::postgres::schema::Migration;
 use duly_store::sqlite::SqliteStore;
 use duly_worker::handlers::Shell;
 use duly_worker::{Guard, Registry, handlers};
@@ -30,7 +31,7 @@ use tokio_util::task::TaskTracker;
 
 use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
-pub(crate) use self::store::{StorePlace, StoreUrl};
+pub(crate) use self::store::{StorePlace, StoreUrl, migrate, migrations};
 pub(crate) use self::worker::RemoteWorker;
 use crate::files;
 

@@ -31,6 +31,7 @@ mod reports;
 mod retention;
 mod rounds;
 mod row;
+pub mod schema;
 #[cfg(feature = "conformance")]
 pub mod scratch;
 mod serving;
@@ -90,10 +91,7 @@ impl PostgresStore {
         rules: Rules,
         clock: Option<Arc<dyn Clock>>,
     ) -> Result<Self, OpenError> {
-        let asked = tls::parse(url).map_err(|error| OpenError::Address(error::chain(&error)))?;
-        let config = pool::configure(asked);
-        let connector = tls::connector();
-        let connector = connector.map_err(|error| OpenError::Unsuitable(error.to_string()))?;
+        let (config, connector) = open::address(url)?;
         open::prepare(&config, &connector).await?;
         let broken = |fault: Fault| OpenError::Database {
             place: open::place(&config),

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use duly_core::ports::store::{Rules, Store};
 use duly_store::clock::SystemClock;
-use duly_store::postgres::PostgresStore;
+use duly_store::postgres::schema::Migration;
+use duly_store::postgres::{PostgresStore, schema};
 use duly_store::sqlite::SqliteStore;
 
 use super::Plan;
@@ -61,6 +62,25 @@ impl StoreUrl {
     /// The address itself, for whoever connects.
     pub(super) fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+/// Brings the schema of a shared database up to date; answers how many scripts that took.
+pub(crate) async fn migrate(url: &StoreUrl) -> anyhow::Result<usize> {
+    Ok(schema::up(shared(url)?).await?)
+}
+
+/// The scripts that make the schema of a shared database.
+pub(crate) async fn migrations(url: &StoreUrl) -> anyhow::Result<Vec<Migration>> {
+    Ok(schema::status(shared(url)?).await?)
+}
+
+fn shared(url: &StoreUrl) -> Result<&str, Usage> {
+    match url.clone().place()? {
+        StorePlace::Postgres(_) => Ok(url.reveal()),
+        StorePlace::Sqlite(_) => {
+            Err(Usage::new("a file is brought up to date by whoever opens it; there is nothing to do"))
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 //! so that a kill in the middle leaves the last whole version. Of many nodes that start at once, one
 //! applies them and the others wait.
 
+use std::collections::HashMap;
+
+use duly_core::time::Timestamp;
 use tokio_postgres::Client;
 
 const MIGRATIONS: &[&str] = &[
@@ -76,6 +79,33 @@ async fn missing(client: &Client) -> Result<std::ops::Range<usize>, Error> {
         Ok(applied) if applied <= known => Ok(applied..known),
         _ => Err(Error::Newer { found, known }),
     }
+}
+
+/// A script, and when it was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// Counts from 1.
+    pub version: u32,
+    /// Nothing if it is still to be applied.
+    pub applied_at: Option<Timestamp>,
+}
+
+/// All scripts that this program knows.
+pub(super) async fn status(client: &Client) -> Result<Vec<Migration>, Error> {
+    let missing = missing(client).await?;
+    let mut times = HashMap::new();
+    if missing.start > 0 {
+        let select = "SELECT version, floor(extract(epoch FROM applied_at) * 1000)::bigint
+            FROM duly.migration";
+        for row in client.query(select, &[]).await? {
+            times.insert(row.try_get::<_, i32>(0)?, row.try_get::<_, i64>(1)?);
+        }
+    }
+    let migration = |number: i32| Migration {
+        version: number.unsigned_abs(),
+        applied_at: times.get(&number).copied().map(Timestamp::clamped),
+    };
+    Ok((1..).take(MIGRATIONS.len()).map(migration).collect())
 }
 
 /// Names the schema as these scripts make it.

@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{error, migrate};
+use super::{error, migrate, pool, tls};
 
 /// The oldest server that will do.
 const OLDEST: i32 = 140_000;
@@ -16,7 +16,7 @@ pub enum OpenError {
     #[error("not an address such as postgres://user:password@host:5432/database: {0}")]
     Address(String),
     /// Nobody answers there, or not as a server of PostgreSQL would.
-    #[error("cannot reach PostgreSQL at {place}: {reason}")]
+    #[error("cannot reach PostgreSQL at {place}: {reason}; is it running, and is this its address?")]
     Unreachable {
         /// Where.
         place: String,
@@ -24,7 +24,7 @@ pub enum OpenError {
         reason: String,
     },
     /// The server wants another user or password, or another kind of connection.
-    #[error("PostgreSQL at {place} refuses the login: {reason}")]
+    #[error("PostgreSQL at {place} refuses the login: {reason}; check user and password")]
     Refused {
         /// Where.
         place: String,
@@ -55,22 +55,44 @@ pub enum OpenError {
     },
 }
 
-/// Makes sure that the database can be used, and brings its schema up to date.
-pub(super) async fn prepare(config: &Config, tls: &MakeRustlsConnect) -> Result<(), OpenError> {
+/// What an address means, and how to connect.
+pub(super) fn address(url: &str) -> Result<(Config, MakeRustlsConnect), OpenError> {
+    let asked = tls::parse(url).map_err(|error| OpenError::Address(error::chain(&error)))?;
+    let connector = tls::connector();
+    let connector = connector.map_err(|error| OpenError::Unsuitable(error.to_string()))?;
+    Ok((pool::configure(asked), connector))
+}
+
+/// Makes sure that the database can be used, and brings its schema up to date. Answers how many
+/// scripts that took.
+pub(super) async fn prepare(config: &Config, tls: &MakeRustlsConnect) -> Result<usize, OpenError> {
+    let (mut client, _driver) = connect(config, tls).await?;
+    migrate::up(&mut client).await.map_err(|error| outdated(config, error))
+}
+
+/// A connection to a database that can be used, and what drives it.
+pub(super) async fn connect(
+    config: &Config,
+    tls: &MakeRustlsConnect,
+) -> Result<(Client, impl Sized + use<>), OpenError> {
     let place = place(config);
     let connected = config.connect(tls.clone()).await;
-    let (mut client, connection) = connected.map_err(|error| refused(&place, &error))?;
+    let (client, connection) = connected.map_err(|error| refused(&place, &error))?;
     let mut driver = tokio::task::JoinSet::new();
     driver.spawn(connection);
     inspect(&client).await.map_err(|error| match error {
         Inspection::Unsuitable(reason) => OpenError::Unsuitable(reason),
         Inspection::Postgres(error) => broken(&place, &error),
     })?;
-    migrate::up(&mut client).await.map_err(|error| match error {
+    Ok((client, driver))
+}
+
+/// Why the schema cannot be used.
+pub(super) fn outdated(config: &Config, error: migrate::Error) -> OpenError {
+    match error {
         migrate::Error::Newer { .. } => OpenError::Newer(error.to_string()),
-        migrate::Error::Postgres(error) => broken(&place, &error),
-    })?;
-    Ok(())
+        migrate::Error::Postgres(error) => broken(&place(config), &error),
+    }
 }
 
 enum Inspection {

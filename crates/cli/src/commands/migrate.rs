@@ -1,0 +1,65 @@
+//! `duly migrate …`: the schema of a shared database.
+
+use duly_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::args::{MigrateArgs, MigrateCommand, Output};
+use crate::exit::Ending;
+use crate::output;
+use crate::wiring::{self, Migration};
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    /// How many scripts this call has applied.
+    applied: usize,
+    items: Vec<Item>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    version: u32,
+    applied_at: Option<Timestamp>,
+}
+
+pub(crate) fn run(command: MigrateCommand) -> anyhow::Result<Ending> {
+    super::block_on(async {
+        match command {
+            MigrateCommand::Up(args) => {
+                let applied = wiring::migrate(&args.store).await?;
+                print(&args, applied, &wiring::migrations(&args.store).await?)?;
+                output::say(&format!("applied {}", output::count(applied as u64, "migration")));
+                Ok(Ending::Ok)
+            }
+            MigrateCommand::Status(args) => {
+                let migrations = wiring::migrations(&args.store).await?;
+                print(&args, 0, &migrations)?;
+                let missing = migrations.iter().filter(|it| it.applied_at.is_none()).count();
+                if missing == 0 {
+                    return Ok(Ending::Ok);
+                }
+                output::say(&format!("{missing} are missing; next: duly migrate up"));
+                Ok(Ending::Unwell)
+            }
+        }
+    })
+}
+
+fn print(args: &MigrateArgs, applied: usize, migrations: &[Migration]) -> anyhow::Result<()> {
+    match args.output {
+        Output::Json => {
+            let item = |it: &Migration| Item { version: it.version, applied_at: it.applied_at };
+            output::json(&Status { applied, items: migrations.iter().map(item).collect() })
+        }
+        Output::Table => {
+            let mut table = output::table(&["version", "applied at"]);
+            for it in migrations {
+                table.add_row([it.version.to_string(), output::instant(it.applied_at)]);
+            }
+            output::data(&output::trimmed(&table))
+        }
+        Output::Id => migrations.iter().try_for_each(|it| output::data(&it.version.to_string())),
+    }
+}
