@@ -16,6 +16,7 @@ use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Task;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -72,6 +73,8 @@ struct Inner {
     deadlines: Arc<Deadlines>,
     settings: Arc<Current>,
     counting: Semaphore,
+    /// Since when the store has failed its checks.
+    away: Mutex<Option<Instant>>,
     closing: CancellationToken,
     /// Ends the loops, once nothing new can reach them.
     stop: CancellationToken,
@@ -125,6 +128,7 @@ impl Engine {
             served: Arc::clone(&remotes.served),
             deadlines: Arc::clone(&remotes.deadlines),
             counting: Semaphore::new(1),
+            away: Mutex::default(),
             closing: CancellationToken::new(),
             stop: remotes.stop.clone(),
             loops: remotes.loops.clone(),
@@ -180,7 +184,20 @@ impl Engine {
 
     /// Whether the store takes writes.
     pub async fn check(&self) -> store::Result<()> {
-        self.inner.store.check().await
+        let checked = self.inner.store.check().await;
+        let mut away = self.inner.away.lock();
+        match &checked {
+            Ok(()) => *away = None,
+            Err(_) => {
+                away.get_or_insert_with(Instant::now);
+            }
+        }
+        checked
+    }
+
+    /// For how long the store has failed its checks, the one that was just given up included.
+    pub fn away_for(&self) -> Duration {
+        self.inner.away.lock().get_or_insert_with(Instant::now).elapsed()
     }
 
     /// Says that the end is near: readiness turns off and waiting callers are answered.
@@ -317,6 +334,7 @@ impl Inner {
             config: keep_alive::Config { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
             remotes: Arc::clone(&self.remotes),
+            settings: Arc::clone(&self.settings),
             introduced: Arc::clone(&self.introduced),
             absent: false,
         };

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::remotes::Remotes;
+use crate::settings::Current;
 
 /// How often signs of life are given.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,7 @@ pub(crate) struct KeepAlive {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) remotes: Arc<Remotes>,
+    pub(crate) settings: Arc<Current>,
     /// How this node has introduced itself.
     pub(crate) introduced: Arc<Mutex<Option<JoinNode>>>,
     /// Whether others may have forgotten this node.
@@ -81,6 +83,10 @@ impl KeepAlive {
         if self.absent || !ended.is_empty() {
             self.introduce().await?;
             self.absent = false;
+        }
+        // Another node may have changed them, and has no other way to say so.
+        if let Err(error) = self.settings.read().await {
+            tracing::debug!(%error, "the settings cannot be read");
         }
         Ok(Report { ended: ended.len() })
     }

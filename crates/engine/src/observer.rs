@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_core::id::SessionId;
+use duly_core::id::{NodeId, SessionId};
 use duly_core::ports::random::Random;
 use duly_core::ports::store::{self, Ending, OpenedSession, Reap, Store};
 use duly_core::time::Timestamp;
@@ -73,6 +73,7 @@ impl Observer {
     async fn run_once(&mut self) -> store::Result<()> {
         let attached = self.remotes.ids();
         let sessions = self.store.sessions().await?;
+        self.remotes.served.learn(&sessions);
         for id in attached {
             // It ended while somebody used it.
             if sessions.iter().all(|session| session.opened.id != id) {
@@ -135,7 +136,9 @@ impl Observer {
             (Some(next), Ok(now)) => next.since(now).max(Duration::from_millis(1)),
             _ => SAFETY_POLL,
         };
-        let most = if self.seen.is_empty() { SAFETY_POLL } else { self.ttl / 4 };
+        // Where others share the store, one of them may have opened a session meanwhile.
+        let alone = self.store.node() == NodeId::ONLY;
+        let most = if alone && self.seen.is_empty() { SAFETY_POLL } else { self.ttl / 4 };
         overdue_in.min(most)
     }
 }

@@ -6,8 +6,8 @@ use duly_core::ports::store::{self, Error, Store, VersionedSettings};
 use duly_core::settings::{Retention, Settings};
 use tokio::sync::watch;
 
-/// The newest settings that this node knows. It learns of a change by making it: a store that
-/// several nodes share has to tell the others.
+/// The newest settings that this node knows. It learns of a change by making it, and of those that
+/// other nodes make when it gives its next sign of life.
 pub(crate) struct Current {
     store: Arc<dyn Store>,
     known: watch::Sender<Option<Arc<VersionedSettings>>>,

@@ -89,15 +89,16 @@ pub(crate) async fn get_version() -> Json<Version> {
     })
 }
 
-/// Why the store takes no writes, in words that may leave the server.
+/// Why the store takes no writes and for how long, in words that may leave the server.
 async fn check_store(app: &App) -> Option<String> {
-    match tokio::time::timeout(PATIENCE, app.engine.check()).await {
-        Ok(Ok(())) => None,
-        Ok(Err(error @ store::Error::Unavailable { .. })) => Some(error.to_string()),
+    let reason = match tokio::time::timeout(PATIENCE, app.engine.check()).await {
+        Ok(Ok(())) => return None,
+        Ok(Err(error @ store::Error::Unavailable { .. })) => error.to_string(),
         Ok(Err(error)) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the store failed its check");
-            Some("the store failed; the server's log says why".to_owned())
+            "the store failed; the server's log says why".to_owned()
         }
-        Err(_) => Some(format!("the store did not answer within {} s", PATIENCE.as_secs())),
-    }
+        Err(_) => format!("the store did not answer within {} s", PATIENCE.as_secs()),
+    };
+    Some(format!("{reason}; seen for {} s", app.engine.away_for().as_secs()))
 }

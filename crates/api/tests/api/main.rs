@@ -14,6 +14,7 @@ mod edge;
 mod health;
 mod leases;
 mod list;
+mod nodes;
 mod openapi;
 mod queues;
 mod reports;

@@ -1,8 +1,10 @@
 //! What one tenant has, another does not see.
 
 use axum::Router;
+use axum::http::Method;
+use duly_api::{Config, Tenants};
 
-use crate::support::{ask, engine, get, post, router_of};
+use crate::support::{ask, engine, get, post, request, router_of};
 
 fn routers() -> (Router, Router) {
     let engine = engine();
@@ -38,4 +40,18 @@ async fn lists_cursors_and_keys_belong_to_one_tenant() {
     let other = ask(&bob, post("/tasks", body)).await;
     assert_eq!(other.status, 201);
     assert_ne!(other.json()["taskId"], first["taskId"]);
+}
+
+#[tokio::test]
+async fn where_callers_are_believed_the_header_names_the_tenant() {
+    let config = Config { tenants: Tenants::ByHeader, ..Config::default() };
+    let router = duly_api::router(engine(), config);
+    let task = ask(&router, post("/tasks", r#"{"type":"a"}"#)).await.json();
+    let path = format!("/tasks/{}", task["taskId"].as_str().unwrap());
+    let as_tenant = |name| request(Method::GET, &path, &[("duly-tenant", name)]);
+    assert_eq!(ask(&router, get(&path)).await.status, 200);
+    assert_eq!(ask(&router, as_tenant("default")).await.status, 200);
+    assert_eq!(ask(&router, as_tenant("other")).await.status, 404);
+    let (status, code, _) = ask(&router, as_tenant("No Name")).await.problem();
+    assert_eq!((status, code.as_str()), (400, "INVALID_PARAMETER"));
 }

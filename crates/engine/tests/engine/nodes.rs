@@ -11,10 +11,11 @@ use duly_core::id::{NodeId, SessionId};
 use duly_core::lease::Finished;
 use duly_core::node::Role;
 use duly_core::ports::store::{
-    Ending, Error, JoinNode, Leader, Leadership, NodeState, Nodes, Pulse as _, Result,
-    Sessions as _,
+    Ending, Error, JoinNode, Leader, Leadership, NodeState, Nodes, Pulse as _,
+    PutSettings, Result, Sessions as _, SettingsLog as _,
 };
 use duly_core::ports::work_source::Closed;
+use duly_core::settings::Settings;
 use duly_engine::engine::LocalWorker;
 
 use crate::world::{TTL, Watched, World, draft, finish, pass, success};
@@ -172,4 +173,24 @@ async fn a_node_is_known_by_what_it_says_until_it_closes() {
     assert_eq!(joined, 2, "others may have forgotten the node as well");
     world.engine.close().await;
     assert!(world.store.nodes().await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_another_node_changes_are_known_soon() {
+    let world = World::among_others().await;
+    assert_eq!(world.engine.settings_in_effect().await.unwrap().version, 0);
+    let settings = Settings { retries: 7, ..Settings::default() };
+    let put = PutSettings { expected: 0, settings, comment: None };
+    world.store.put_settings(put).await.unwrap();
+    let heard = tokio::time::timeout(TTL / 2, world.engine.settings_after(0)).await;
+    assert_eq!(heard.expect("it gives signs of life more often").settings.retries, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_another_node_opens_is_watched_soon() {
+    let world = World::among_others().await;
+    pass(TTL).await;
+    let reads = world.store.reads();
+    pass(TTL).await;
+    assert!(world.store.reads() >= reads + 3, "nobody else tells that there is one to watch");
 }
