@@ -1,0 +1,106 @@
+//! Many nodes of the real binary on one PostgreSQL: killed, paused, stopped, and cut off from it.
+
+mod break_off;
+mod kill;
+mod node;
+mod once;
+mod pause;
+mod start;
+mod stop;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use duly_client::Client;
+use duly_client::wire::{BatchItem, LeaderView, SubmitRequest, TaskView};
+use duly_core::id::TaskId;
+use duly_core::state::Status;
+use duly_store::clock::SystemClock;
+use duly_store::postgres::scratch::{self, Scratch};
+use duly_testkit::Target;
+use duly_testkit::wait::{PATIENCE, eventually};
+
+use self::node::Node;
+
+/// How long a node may be silent in these tests.
+const TTL: Duration = Duration::from_secs(2);
+
+/// Nodes on a database of their own.
+struct Cluster {
+    nodes: Vec<Node>,
+    // The nodes go before the database does.
+    scratch: Scratch,
+}
+
+impl Cluster {
+    /// So many nodes; nothing if there is no server to test on.
+    async fn start(nodes: usize, extra: &[&str]) -> anyhow::Result<Option<Self>> {
+        let Some(server) = scratch::server() else { return Ok(None) };
+        let scratch = Scratch::new(&server, Arc::new(SystemClock::default())).await;
+        let mut cluster = Self { nodes: Vec::new(), scratch };
+        for number in 0..nodes {
+            cluster.add(&format!("node-{number}"), extra).await?;
+        }
+        Ok(Some(cluster))
+    }
+
+    async fn add(&mut self, name: &str, extra: &[&str]) -> anyhow::Result<()> {
+        let flags: Vec<_> = ["--session-ttl", "2s"].iter().chain(extra).copied().collect();
+        self.nodes.push(Node::start(name, &self.scratch.url(), &flags).await?);
+        Ok(())
+    }
+
+    fn client(&self) -> &Client {
+        &self.nodes[0].client
+    }
+
+    /// Takes the node that leads out of the cluster.
+    async fn take_leader(&mut self) -> anyhow::Result<(Node, LeaderView)> {
+        let client = self.client().clone();
+        let ask = || async {
+            let list = client.list_nodes().await.ok()?;
+            let leader = list.leader?;
+            let node = list.items.into_iter().find(|node| node.node_id == leader.node_id)?;
+            Some((node.name, leader))
+        };
+        let (name, leader) = eventually("somebody leads", PATIENCE, ask).await?;
+        let place = self.nodes.iter().position(|node| node.name == name);
+        let place = place.ok_or_else(|| anyhow!("{name} leads, and is not one of ours"))?;
+        Ok((self.nodes.remove(place), leader))
+    }
+
+    /// Waits until these tasks have succeeded, and returns them.
+    async fn succeeded(&self, ids: &[TaskId]) -> anyhow::Result<Vec<TaskView>> {
+        let mut tasks = Vec::with_capacity(ids.len());
+        for id in ids {
+            let client = self.client();
+            let ask = || async {
+                let task = client.get_task(*id, Some(Duration::from_secs(10))).await.ok()?;
+                task.status.is_terminal().then_some(task)
+            };
+            let task = eventually("the task ends", PATIENCE * 2, ask).await?;
+            assert_eq!(task.status, Status::Success, "{task:?}");
+            tasks.push(task);
+        }
+        Ok(tasks)
+    }
+}
+
+async fn submit_all(client: &Client, tasks: &[SubmitRequest]) -> anyhow::Result<Vec<TaskId>> {
+    let id = |item| match item {
+        BatchItem::Accepted { task_id, .. } => Ok(task_id),
+        BatchItem::Refused { problem, .. } => Err(anyhow!("{problem}")),
+    };
+    client.submit_batch(tasks).await?.items.into_iter().map(id).collect()
+}
+
+/// How often each task was executed.
+fn executions(target: &Target) -> HashMap<TaskId, usize> {
+    let mut counts = HashMap::new();
+    for execution in &target.log().executions {
+        *counts.entry(execution.task).or_default() += 1;
+    }
+    counts
+}
