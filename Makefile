@@ -7,6 +7,7 @@ TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
 
 .DEFAULT_GOAL := help
 .PHONY: help dev build check test bench bench-peers bench-page bench-page-tool chaos \
+        services cluster \
         check-fmt check-clippy check-docs check-licences need-cargo
 
 help: ## List the commands
@@ -17,6 +18,12 @@ dev: build ## Build and start API and workers on http://127.0.0.1:8080 (ARGS='--
 
 build: need-cargo ## Build the binary: target/release/duly
 	@$(CARGO) build --locked --release -p duly-cli
+
+services: ## Start a private PostgreSQL and Redis, and say how to use and stop them
+	@scripts/services start && scripts/services hint
+
+cluster: build ## Start three nodes of duly serve on a private PostgreSQL; Ctrl-C stops them
+	@exec scripts/cluster target/release/duly
 
 check: check-fmt check-clippy check-docs check-licences ## Format, lints, documentation, licences
 
