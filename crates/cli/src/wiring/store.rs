@@ -78,9 +78,9 @@ pub(crate) async fn migrations(url: &StoreUrl) -> anyhow::Result<Vec<Migration>>
 fn shared(url: &StoreUrl) -> Result<&str, Usage> {
     match url.clone().place()? {
         StorePlace::Postgres(_) => Ok(url.reveal()),
-        StorePlace::Sqlite(_) => {
-            Err(Usage::new("a file is brought up to date by whoever opens it; there is nothing to do"))
-        }
+        StorePlace::Sqlite(_) => Err(Usage::new(
+            "a file is brought up to date by whoever opens it; there is nothing to do",
+        )),
     }
 }
 

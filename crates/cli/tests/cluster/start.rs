@@ -51,7 +51,8 @@ async fn database() -> Option<(Scratch, String)> {
 async fn without_a_server_it_says_where_it_looked() -> anyhow::Result<()> {
     fails("postgres://duly:secret@127.0.0.1:1/duly", 1, &["127.0.0.1:1/duly", "is it running"])
         .await?;
-    fails("postgres://duly:secret@db:port/duly", 1, &["not an address such as postgres://"]).await?;
+    fails("postgres://duly:secret@db:port/duly", 1, &["not an address such as postgres://"])
+        .await?;
     fails("mysql://duly:secret@db/duly", 2, &["the store must be postgres://"]).await
 }
 

@@ -11,8 +11,8 @@ use duly_core::id::{NodeId, SessionId};
 use duly_core::lease::Finished;
 use duly_core::node::Role;
 use duly_core::ports::store::{
-    Ending, Error, JoinNode, Leader, Leadership, NodeState, Nodes, Pulse as _,
-    PutSettings, Result, Sessions as _, SettingsLog as _,
+    Ending, Error, JoinNode, Leader, Leadership, NodeState, Nodes, Pulse as _, PutSettings, Result,
+    Sessions as _, SettingsLog as _,
 };
 use duly_core::ports::work_source::Closed;
 use duly_core::settings::Settings;

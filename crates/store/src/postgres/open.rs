@@ -16,7 +16,9 @@ pub enum OpenError {
     #[error("not an address such as postgres://user:password@host:5432/database: {0}")]
     Address(String),
     /// Nobody answers there, or not as a server of PostgreSQL would.
-    #[error("cannot reach PostgreSQL at {place}: {reason}; is it running, and is this its address?")]
+    #[error(
+        "cannot reach PostgreSQL at {place}: {reason}; is it running, and is this its address?"
+    )]
     Unreachable {
         /// Where.
         place: String,
