@@ -31,17 +31,12 @@ test: need-cargo ## Everything that CI runs, with a table of stores and a table 
 	@scripts/test
 
 RESULTS := bench/results
-COMMIT = $$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)$$(git diff --quiet HEAD -- crates Cargo.lock 2>/dev/null || echo -changed)
-BENCH = target/release/duly bench --store sqlite:target --label commit=$(COMMIT)
 
-bench: build bench-page-tool ## Measure this machine and write docs/benchmarks.md (ARGS='--only rest' for a look)
+bench: build bench-page-tool ## Measure this machine and write docs/benchmarks.md (PARTS='sqlite queries postgres held'; ARGS='--only rest' for a look)
 ifdef ARGS
 	@target/release/duly bench --store sqlite:target $(ARGS)
 else
-	@code=0; \
-	    $(BENCH) --backlog 100000,1000000,10000000 --save $(RESULTS)/sqlite.json || code=$$?; \
-	    $(BENCH) --only queries --save $(RESULTS)/queries.json || code=$$?; \
-	    $(MAKE) -s bench-page && exit $$code
+	@code=0; scripts/bench $(PARTS) || code=$$?; $(MAKE) -s bench-page && exit $$code
 endif
 
 bench-peers: build bench-page-tool ## Measure other schedulers and ours in one run (ARGS='--only duly,bullmq')

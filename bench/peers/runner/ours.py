@@ -1,6 +1,7 @@
 """Our own figures of the same run: `duly bench`, and a lone client of the server."""
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -11,6 +12,8 @@ from .shell import Failure, end_group, say
 
 BINARY = ROOT / "target/release/duly"
 PEER = "duly"
+PEER_POSTGRES = "duly-postgres"
+NAMES_OF_OURS = (PEER, PEER_POSTGRES)
 SINGLE = 5000
 # The names that `duly bench` gives the figures that the peers have, too.
 NAMES = {
@@ -27,7 +30,10 @@ NAMES = {
     "REST: single submit": "submit single, 64 connections",
 }
 FIGURES = ("submit single", *NAMES.values())
-SETTINGS = "SQLite, WAL, synchronous FULL, embedded"
+SETTINGS = {
+    PEER: "SQLite, WAL, synchronous FULL, embedded",
+    PEER_POSTGRES: "PostgreSQL, synchronous_commit on, one node",
+}
 PAYLOAD = '{"number":1,"due_micros":1700000000000000,"text":"%s"}' % ("0123456789" * 4 + "012")
 
 
@@ -35,45 +41,58 @@ def version():
     return subprocess.run([BINARY, "--version"], capture_output=True, text=True).stdout.split()[-1]
 
 
-def measure():
+def measure(names, stores):
     """Rows like those of the peers; what fails is missing, which the end of the run reports."""
     rows = []
-    try:
-        rows.append(row("submit single", single(), "tasks/s", f"{SETTINGS}; duly dev over HTTP"))
-        for figure in bench():
-            if name := NAMES.get(figure["name"]):
-                rows.append(row(name, figure["value"], figure["unit"], SETTINGS))
-    except (Failure, OSError, subprocess.TimeoutExpired) as failure:
-        say(f"duly FAILED: {failure}")
+    for name in names:
+        try:
+            rows.extend(measure_one(name, stores))
+        except (Failure, OSError, subprocess.TimeoutExpired) as failure:
+            say(f"{name} FAILED: {failure}")
     return rows
 
 
-def row(figure, value, unit, settings):
+def measure_one(peer, stores):
+    rows = [row(peer, "submit single", single(peer, stores), "tasks/s", "; over HTTP")]
+    store = f"sqlite:{TARGET}" if peer == PEER else f"{stores.postgres}/postgres"
+    for figure in bench(peer, store):
+        if name := NAMES.get(figure["name"]):
+            rows.append(row(peer, name, figure["value"], figure["unit"]))
+    return rows
+
+
+def row(peer, figure, value, unit, remark=""):
     return {
-        "peer": PEER, "version": version(), "figure": figure,
-        "value": value, "unit": unit, "settings": settings,
+        "peer": peer, "version": version(), "figure": figure,
+        "value": value, "unit": unit, "settings": SETTINGS[peer] + remark,
     }
 
 
-def bench():
+def bench(peer, store):
     """All figures of `duly bench`; that it misses a target of its own is not our concern here."""
-    say("duly bench: minutes")
-    command = [BINARY, "bench", "-o", "json", "--only", "engine,rest,remote,punctuality", "--store", f"sqlite:{TARGET}"]
-    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=900).stdout
+    say(f"{peer}: duly bench, minutes")
+    command = [BINARY, "bench", "-o", "json", "--only", "engine,rest,remote,punctuality"]
+    environment = os.environ | {"DULY_STORE": store}
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=900, env=environment).stdout
     if not output.strip():
         raise Failure("duly bench printed nothing: run it by hand")
     return json.loads(output)["figures"]
 
 
-def single():
+def single(peer, stores):
     """Submits per second of one client that waits for each answer, over HTTP.
 
     The handlers are off, as with the peers: only the submit counts.
     """
-    data = TARGET / "ours"
-    command = [BINARY, "dev", "--listen", "127.0.0.1:0", "--concurrency", "0", "--data", data]
+    environment = stores.fresh("sqlite" if peer == PEER else "postgres")
+    if peer == PEER:
+        command = [BINARY, "dev", "--data", environment["PEER_DATA"]]
+    else:
+        command = [BINARY, "serve", "--insecure"]
+        environment["DULY_STORE"] = environment["DATABASE_URL"]
     server = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        [*command, "--listen", "127.0.0.1:0", "--concurrency", "0"], env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
     )
     try:
         host, port = server.stdout.readline().strip().removeprefix("http://").split(":")
@@ -104,7 +123,7 @@ def post(connection, request):
         answer += more(connection)
     head, body = answer.split(b"\r\n\r\n", 1)
     if not re.match(rb"HTTP/1.1 20\d ", head):
-        raise Failure(f"duly dev answered {head[:80]!r}")
+        raise Failure(f"duly answered {head[:80]!r}")
     length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])
     while len(body) < length:
         body += more(connection)
@@ -113,5 +132,5 @@ def post(connection, request):
 def more(connection):
     chunk = connection.recv(65536)
     if not chunk:
-        raise Failure("duly dev closed the connection")
+        raise Failure("duly closed the connection")
     return chunk

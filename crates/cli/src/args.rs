@@ -21,7 +21,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::id::TaskId;
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
-pub(crate) use self::bench::{BenchArgs, Part};
+pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
 pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
 pub(crate) use self::filter::FilterArgs;

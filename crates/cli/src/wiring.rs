@@ -19,7 +19,8 @@ use duly_core::ports::random::Random;
 use duly_core::ports::store::{JoinNode, Rules, Store};
 use duly_engine::Engine;
 use duly_engine::random::OsRandom;
-use duly_store::clock::SystemClock;
+use duly_store::postgres::PostgresStore;
+pub(crate) use duly_store::postgres::database::{Database, Hold};
 pub(crate) use duly_store::postgres::schema::Migration;
 use duly_store::sqlite::SqliteStore;
 use duly_worker::handlers::Shell;
@@ -148,6 +149,11 @@ pub(crate) fn engine_on(store: Arc<dyn Store>) -> Engine {
 /// The embedded store in this directory alone, which goes by this clock.
 pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Embedded>> {
     Ok(Arc::new(SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?))
+}
+
+/// The store in this database alone.
+pub(crate) async fn open_database(url: &str) -> anyhow::Result<Arc<dyn Store>> {
+    Ok(Arc::new(PostgresStore::open(url, Rules::default()).await?))
 }
 
 /// The handlers that every worker has, and the one that the operator must allow.

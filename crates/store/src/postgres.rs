@@ -3,6 +3,7 @@
 mod attempts;
 mod bulk;
 mod clock;
+pub mod database;
 mod days;
 mod dead_letters;
 mod error;
@@ -13,6 +14,7 @@ mod heads;
 mod lanes;
 mod leader;
 mod lease;
+pub mod limit;
 mod list;
 mod listener;
 mod migrate;

@@ -29,6 +29,10 @@ pub fn write(results: &Path, docs: &Path) -> anyhow::Result<()> {
     if let Some(run) = read::<ours::Run>(&results.join("queries.json"))? {
         page = filled(&page, "queries", &ours::questions(&run))?;
     }
+    if let Some(run) = read::<ours::Run>(&results.join("held.json"))? {
+        page = filled(&page, "held", &ours::tables(&run))?;
+        ours::draw_held(&run, &images)?;
+    }
     if let Some(run) = read::<peers::Run>(&results.join("peers.json"))? {
         page = filled(&page, "peers", &peers::tables(&run))?;
         peers::draw(&run, &images)?;

@@ -1,17 +1,27 @@
 //! Flags of `duly bench`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::{Output, label};
+use super::{Output, duration, label};
+use crate::exit::Usage;
+use crate::wiring::{StorePlace, StoreUrl};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// What to measure: `sqlite:DIR` makes fresh files in this directory, on the disk that is to be
-    /// measured, and removes them
-    #[arg(long, value_name = "URL", default_value = "sqlite:.", value_parser = store)]
-    pub(crate) store: BenchStore,
+    /// measured, and removes them; `postgres://…` makes fresh databases on this server, whose user
+    /// must have the right to, and removes them
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "sqlite:.",
+        env = "DULY_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: StoreUrl,
     /// Measure only these
     #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',')]
     pub(crate) only: Vec<Part>,
@@ -28,6 +38,9 @@ pub(crate) struct BenchArgs {
         value_parser = tasks
     )]
     pub(crate) backlog: Vec<usize>,
+    /// How long `--only held` holds a transaction open, and then another
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = hold)]
+    pub(crate) hold: Duration,
     /// Keep all about the run in this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
@@ -39,11 +52,23 @@ pub(crate) struct BenchArgs {
     pub(crate) output: Output,
 }
 
-/// The store that is measured.
+/// Where the stores of a run are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BenchStore {
-    /// Where the files of the run go.
-    pub(crate) folder: PathBuf,
+pub(crate) enum BenchStore {
+    /// As files in this directory.
+    Folder(PathBuf),
+    /// As databases on this server.
+    Server(StoreUrl),
+}
+
+impl BenchArgs {
+    /// What the address of the store means here.
+    pub(crate) fn site(&self) -> Result<BenchStore, Usage> {
+        match self.store.clone().place()? {
+            StorePlace::Sqlite(folder) => Ok(BenchStore::Folder(folder)),
+            StorePlace::Postgres(url) => Ok(BenchStore::Server(url)),
+        }
+    }
 }
 
 /// A part of the benchmark; the limit is measured where a figure is set beside it.
@@ -63,6 +88,8 @@ pub(crate) enum Part {
     Recovery,
     /// Questions to a file of a million tasks; a minute, a gigabyte, and only when asked for
     Queries,
+    /// What a transaction costs that somebody holds open on the server; only when asked for
+    Held,
 }
 
 fn tasks(text: &str) -> Result<usize, String> {
@@ -70,22 +97,8 @@ fn tasks(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "must be a number from 1000 to 100000000".to_owned())
 }
 
-fn store(text: &str) -> Result<BenchStore, String> {
-    let folder = text.strip_prefix("sqlite:").filter(|folder| !folder.is_empty());
-    let folder = folder.ok_or("not of the form sqlite:DIR")?;
-    Ok(BenchStore { folder: PathBuf::from(folder) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_store_is_named_by_its_kind() {
-        let folder = |text| store(text).map(|store| store.folder);
-        assert_eq!(folder("sqlite:target/x"), Ok(PathBuf::from("target/x")));
-        for text in ["", "sqlite:", "target", "mysql://localhost/"] {
-            assert!(folder(text).is_err(), "{text}");
-        }
-    }
+fn hold(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    let sane = (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&time);
+    if sane { Ok(time) } else { Err("must be from 1s to 1h".to_owned()) }
 }

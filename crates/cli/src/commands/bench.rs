@@ -4,10 +4,12 @@ mod disk;
 mod engine;
 mod figures;
 mod growth;
+mod held;
 mod http;
 mod limits;
 mod machine;
 mod memory;
+mod place;
 mod progress;
 mod punctuality;
 mod queries;
@@ -18,12 +20,14 @@ mod rest;
 mod run;
 mod world;
 
+use std::path::Path;
+
 use anyhow::Context as _;
 
 use self::report::Report;
 use self::run::Run;
-use crate::args::{BenchArgs, Output, Part};
-use crate::exit::Ending;
+use crate::args::{BenchArgs, BenchStore, Output, Part};
+use crate::exit::{Ending, Usage};
 use crate::output;
 
 /// Tasks in one call of the limit, and of the benchmarks: what the store takes at once.
@@ -34,8 +38,12 @@ const ROUNDS: usize = 3;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    let mut report = Report::begin(args)?;
-    let mut run = Run::new(&args.store.folder, args.tasks, steps(args))?;
+    let store = args.site()?;
+    if let Some(refusal) = unfit(args, &store) {
+        return Err(Usage::new(refusal).into());
+    }
+    let mut report = runtime.block_on(Report::begin(args, &store))?;
+    let mut run = Run::new(&store, args.tasks, steps(args))?;
     let outcome = runtime.block_on(measure(&mut run, args));
     run.progress.clear();
     outcome?;
@@ -58,9 +66,23 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Ok)
 }
 
+/// Why a part that was asked for cannot be measured on this store.
+fn unfit(args: &BenchArgs, store: &BenchStore) -> Option<&'static str> {
+    match store {
+        BenchStore::Folder(_) if wants(args, Part::Held) => Some(
+            "`held` is about transactions of others, which a file has not: --store postgres://…",
+        ),
+        BenchStore::Server(_) if wants(args, Part::Queries) => {
+            Some("`queries` is measured on a file: --store sqlite:DIR")
+        }
+        _ => None,
+    }
+}
+
 /// The parts of this run.
 fn wants(args: &BenchArgs, part: Part) -> bool {
-    if args.only.is_empty() { part != Part::Queries } else { args.only.contains(&part) }
+    let by_default = !matches!(part, Part::Queries | Part::Held);
+    if args.only.is_empty() { by_default } else { args.only.contains(&part) }
 }
 
 fn steps(args: &BenchArgs) -> usize {
@@ -74,6 +96,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Punctuality, punctuality::STEPS)
         + of(Part::Recovery, memory::STEPS + recovery::STEPS)
         + of(Part::Queries, queries::STEPS)
+        + of(Part::Held, held::STEPS)
 }
 
 /// Whether there is a figure that is set beside the limit.
@@ -86,8 +109,10 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
         growth::measure(run, &args.backlog).await?;
     }
     if wants_limits(args) {
-        disk::measure(run)?;
-        let limits = limits::measure(run)?;
+        if let Some(folder) = run.folder().map(Path::to_owned) {
+            disk::measure(run, &folder)?;
+        }
+        let limits = limits::measure(run).await?;
         if wants(args, Part::Engine) {
             engine::measure(run, &limits).await?;
         }
@@ -107,6 +132,9 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
     }
     if wants(args, Part::Queries) {
         queries::measure(run).await?;
+    }
+    if wants(args, Part::Held) {
+        held::measure(run, args.hold).await?;
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ impl StoreUrl {
     }
 
     /// The address itself, for whoever connects.
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }

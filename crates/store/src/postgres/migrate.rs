@@ -108,6 +108,12 @@ pub(super) async fn status(client: &Client) -> Result<Vec<Migration>, Error> {
     Ok((1..).take(MIGRATIONS.len()).map(migration).collect())
 }
 
+/// The version that these scripts end with.
+#[cfg(feature = "conformance")]
+pub(super) fn newest() -> i32 {
+    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+}
+
 /// Names the schema as these scripts make it.
 #[cfg(feature = "conformance")]
 pub(super) fn fingerprint() -> String {

@@ -1,21 +1,40 @@
-//! Databases for tests: one per case, copied from an empty one and dropped with it.
+//! Databases for tests. Making one takes a tenth of a second, so they are used again: a test holds
+//! one by a lock of the server, which goes with its connection, and empties it first.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::Rules;
+use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
+use super::database::in_database;
 use super::{PostgresStore, migrate, tls};
 
-/// A database that is dropped in the end.
+/// A database that no other test uses meanwhile.
 pub struct Scratch {
-    server: String,
-    name: String,
+    url: String,
+    /// Holds the lock.
+    _client: Client,
+    _driver: JoinSet<()>,
 }
 
-static COUNT: AtomicU32 = AtomicU32::new(0);
+/// Tests with more days leave a database that slows the next one down.
+const DAYS: i64 = 24;
+
+/// Everything that is in it, but not how it is made.
+const EMPTY: &str = "DO $$
+DECLARE
+    one record;
+BEGIN
+    FOR one IN SELECT c.oid::regclass AS name FROM pg_catalog.pg_class c
+               WHERE c.relnamespace = 'duly'::regnamespace AND c.relkind IN ('r', 'p')
+                 AND NOT c.relispartition AND c.relname <> 'migration'
+    LOOP
+        EXECUTE format('DELETE FROM %s', one.name);
+    END LOOP;
+END
+$$";
 
 impl Scratch {
     /// An empty database on this server. Its schema is there, and the days around the clock's time.
@@ -23,40 +42,50 @@ impl Scratch {
     /// # Panics
     /// When the server refuses.
     pub async fn new(server: &str, clock: Arc<dyn Clock>) -> Self {
-        let (client, _driver) = connect(server).await;
+        let (client, driver) = connect(server).await;
         let template = template(&client, server, clock).await;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("duly_test_{}_{number}", std::process::id());
-        let make = format!("CREATE DATABASE {name} TEMPLATE {template}");
-        client.batch_execute(&make).await.expect("a test may make a database");
-        Self { server: server.to_owned(), name }
+        let name = hold(&client).await;
+        let url = in_database(server, &name);
+        if !(exists(&client, &name).await && empty(&client, &name, &url).await) {
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            client.batch_execute(&drop).await.expect("a test may drop a database");
+            let make = format!("CREATE DATABASE {name} TEMPLATE {template}");
+            client.batch_execute(&make).await.expect("a test may make a database");
+        }
+        Self { url, _client: client, _driver: driver }
     }
 
     /// Its address. A commit there does not wait for the disk, which is the server's affair.
     pub fn url(&self) -> String {
-        let url = in_database(&self.server, &self.name);
-        let mark = if url.contains('?') { '&' } else { '?' };
-        format!("{url}{mark}options=-c%20synchronous_commit%3Doff")
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{mark}options=-c%20synchronous_commit%3Doff", self.url)
     }
 }
 
-impl Drop for Scratch {
-    /// Drops the database, whoever still has it open. On a thread of its own: a test that fails has
-    /// no other way to wait.
-    fn drop(&mut self) {
-        let (server, name) = (self.server.clone(), self.name.clone());
-        let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
-            runtime.expect("a runtime").block_on(async {
-                let (client, _driver) = connect(&server).await;
-                client.batch_execute(&drop).await.expect("a test may drop its database");
-            });
-        });
-        if dropping.join().is_err() {
-            tracing::error!(name = self.name, "a database of a test is left behind");
-        }
-    }
+/// Takes the first name that nobody has.
+async fn hold(client: &Client) -> String {
+    let lock =
+        "SELECT n FROM generate_series(1, 1000) n WHERE pg_try_advisory_lock(7222, n) LIMIT 1";
+    let number: i32 = client.query_one(lock, &[]).await.expect("a lock").get(0);
+    format!("duly_test_{}_{number}", migrate::fingerprint())
+}
+
+async fn exists(client: &Client, name: &str) -> bool {
+    let select = "SELECT count(*) > 0 FROM pg_database WHERE datname = $1";
+    client.query_one(select, &[&name]).await.expect("a query").get(0)
+}
+
+/// Ends what an earlier test has left there and removes its rows; not if it has changed more.
+async fn empty(client: &Client, name: &str, url: &str) -> bool {
+    let end =
+        "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE datname = $1";
+    client.query_one(end, &[&name]).await.expect("a test may end its connections");
+    let (client, _driver) = connect(url).await;
+    let select = "SELECT (SELECT max(version) FROM duly.migration),
+        (SELECT count(*) FROM pg_catalog.pg_inherits WHERE inhparent = 'duly.task'::regclass)";
+    let Ok(row) = client.query_one(select, &[]).await else { return false };
+    let (version, days): (Option<i32>, i64) = (row.get(0), row.get(1));
+    version == Some(migrate::newest()) && days <= DAYS && client.batch_execute(EMPTY).await.is_ok()
 }
 
 /// The empty database that others are copied from, made by whichever test is first to need this
@@ -91,13 +120,6 @@ async fn connect(server: &str) -> (Client, tokio::task::JoinSet<()>) {
     let mut driver = tokio::task::JoinSet::new();
     driver.spawn(async move { drop(connection.await) });
     (client, driver)
-}
-
-fn in_database(server: &str, name: &str) -> String {
-    let (place, rest) = server.split_once('?').map_or((server, None), |(a, b)| (a, Some(b)));
-    let end = place.rfind('/').expect("an address names a database");
-    let options = rest.map(|rest| format!("?{rest}")).unwrap_or_default();
-    format!("{}/{name}{options}", &place[..end])
 }
 
 /// The server that tests may use, if there is one. Where everything must be tested, there must be.

@@ -1,6 +1,4 @@
-//! The limit: how fast bare SQLite writes the rows that a task's life needs, in our batch sizes,
-//! with the leanest statements and nothing else. Benchmarks are judged as ratios to it, so that a
-//! figure means the same on every machine.
+//! What bare SQLite can do: see [`crate::limit`].
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,6 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::checkpoint::Checkpointer;
 use super::open::{self, OpenError};
+use crate::limit::{HandOff, Limit, PAYLOAD};
 
 /// How the waiting tasks are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,34 +18,7 @@ pub enum Layout {
     PartialIndex,
 }
 
-/// What was measured: the time of each part of all tasks' lives.
-#[derive(Clone, Copy, Debug)]
-pub struct Limit {
-    /// How many tasks.
-    pub tasks: usize,
-    /// Storing them as waiting.
-    pub submit: Duration,
-    /// Granting them.
-    pub claim: Duration,
-    /// Ending them.
-    pub finish: Duration,
-    /// Bytes written to the log, per task.
-    pub log_bytes_per_task: u64,
-}
-
 const PARTIAL_INDEX: &str = "CREATE INDEX waiting ON task (lane, rank, run_at) WHERE status = 1";
-
-impl Limit {
-    /// Granting and ending them.
-    pub fn drain(&self) -> Duration {
-        self.claim + self.finish
-    }
-
-    /// Their whole lives.
-    pub fn cycle(&self) -> Duration {
-        self.submit + self.drain()
-    }
-}
 
 /// Runs the loop on a fresh file.
 pub fn run(path: &Path, layout: Layout, tasks: usize, batch: usize) -> Result<Limit, OpenError> {
@@ -60,17 +32,6 @@ pub fn run(path: &Path, layout: Layout, tasks: usize, batch: usize) -> Result<Li
     let log_bytes_per_task = bench.log_bytes_per(tasks);
     bench.checkpointer.stop();
     Ok(Limit { tasks, submit, claim: claims, finish, log_bytes_per_task })
-}
-
-/// What was measured of tasks that are granted as they are stored.
-#[derive(Clone, Copy, Debug)]
-pub struct HandOff {
-    /// How many tasks.
-    pub tasks: usize,
-    /// Storing and ending them.
-    pub cycle: Duration,
-    /// Bytes written to the log, per task.
-    pub log_bytes_per_task: u64,
 }
 
 /// Runs the shorter life on a fresh file: stored as granted, then ended.
@@ -233,12 +194,6 @@ impl Bench {
         Ok(())
     }
 }
-
-/// About 100 bytes, as the benchmarks submit.
-pub const PAYLOAD: &str = concat!(
-    r#"{"to":"somebody@example.com","subject":"hello","template":"welcome","#,
-    r#""customer":1234567,"locale":"en"}"#
-);
 
 /// A task's due time and id, in the order of submission.
 fn key(number: usize, batch: usize, place: usize) -> (i64, [u8; 16]) {

@@ -171,3 +171,16 @@ pub(super) fn draw(run: &Run, images: &Path, store: &str) -> anyhow::Result<()> 
     let caption = "tasks per second, submitted, run and committed, while others wait";
     bars::draw(&images.join(format!("bench-{store}-growth.svg")), caption, &bars, &[])
 }
+
+/// Rates beside a transaction that is held open, from its beginning to its end.
+pub(super) fn draw_held(run: &Run, images: &Path) -> anyhow::Result<()> {
+    let bar = |figure: &Figure| Bar {
+        name: figure.name.clone(),
+        value: figure.value,
+        text: format!("{}/s", number(figure.value)),
+        bright: figure.must.is_none_or(|must| figure.meets(must)),
+    };
+    let bars: Vec<_> = run.figures.iter().map(bar).collect();
+    let caption = "tasks per second, while somebody holds a transaction open";
+    bars::draw(&images.join("bench-held.svg"), caption, &bars, &[])
+}

@@ -33,7 +33,7 @@ struct Row {
     ratio: Option<f64>,
 }
 
-const OURS: &str = "duly";
+const OURS: [&str; 2] = ["duly", "duly-postgres"];
 const COLUMNS: [(&str, &str); 7] = [
     ("submit single", "submit, 1 client /s"),
     ("submit bulk", "submit, bulk /s"),
@@ -77,11 +77,11 @@ pub(super) fn tables(run: &Run) -> String {
         load(&run.load_average.after),
     );
     let measured = table(run, &run.peers(), |row| Some(number(row.value)));
-    let theirs: Vec<_> = run.peers().into_iter().filter(|peer| *peer != OURS).collect();
+    let theirs: Vec<_> = run.peers().into_iter().filter(|peer| !OURS.contains(peer)).collect();
     let ratios = table(run, &theirs, |row| row.ratio.map(|ratio| format!("{ratio:.2}")));
     format!(
-        "{origin}{measured}\nOurs divided by theirs: more is better for us where it is a rate, less \
-         where it is a time.\n\n{ratios}"
+        "{origin}{measured}\nOurs divided by theirs, ours on PostgreSQL where theirs is: more is better \
+         for us where it is a rate, less where it is a time.\n\n{ratios}"
     )
 }
 
@@ -117,7 +117,7 @@ fn bars(run: &Run, figure: &str, unit: &str) -> Vec<Bar> {
         name: row.peer.clone(),
         value: row.value,
         text: format!("{}{unit}", number(row.value)),
-        bright: row.peer == OURS,
+        bright: OURS.contains(&row.peer.as_str()),
     };
     let mut bars: Vec<_> = rows.map(bar).collect();
     bars.sort_by(|a, b| b.value.total_cmp(&a.value));

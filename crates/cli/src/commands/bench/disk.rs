@@ -1,6 +1,7 @@
 //! How long the disk takes to keep something: what a lone task waits for.
 
 use std::io::{Seek as _, Write as _};
+use std::path::Path;
 use std::time::Instant;
 
 use super::figures::percentiles;
@@ -12,9 +13,9 @@ const SYNCS: usize = 1000;
 const BYTES: usize = 3 * 4096;
 pub(super) const STEPS: usize = 1;
 
-pub(super) fn measure(run: &mut Run) -> anyhow::Result<()> {
+pub(super) fn measure(run: &mut Run, folder: &Path) -> anyhow::Result<()> {
     run.step(&format!("disk: {SYNCS} syncs"));
-    let path = run.folder("disk");
+    let path = folder.join("disk");
     let mut file = std::fs::File::create_new(&path)?;
     let mut millis = [Vec::with_capacity(SYNCS), Vec::with_capacity(SYNCS)];
     // The first pass makes the file longer, the second overwrites it.

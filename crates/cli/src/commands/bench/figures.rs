@@ -91,6 +91,11 @@ impl Figure {
         self
     }
 
+    /// Whether it is less than another.
+    pub(super) fn is_below(&self, other: &Self) -> bool {
+        self.value < other.value
+    }
+
     pub(super) fn must(mut self, target: Target) -> Self {
         self.must = Some(target);
         self

@@ -20,12 +20,12 @@ pub(super) const fn steps(backlogs: &[usize]) -> usize {
     backlogs.len() + 2
 }
 
-/// Runs as the first part: memory that others have used would hide what this one uses. A file on
+/// Runs as the first part: memory that others have used would hide what this one uses. A store on
 /// which nothing waits takes turns with the other, since a shared machine is not always as fast.
 pub(super) async fn measure(run: &mut Run, backlogs: &[usize]) -> anyhow::Result<()> {
     run.step("growth: nothing waits");
-    let empty = World::open(&run.folder("empty"))?;
-    let world = World::open(&run.folder("growth"))?;
+    let empty = World::open(run.place("empty").await?).await?;
+    let world = World::open(run.place("growth").await?).await?;
     let (time, _) = in_turns(run, (&empty, 1), (&world, 1)).await?;
     let memory_empty = memory::anonymous()?;
     run.found(Figure::rate("growth: whole cycle, nothing waits", run.tasks, time));
@@ -56,7 +56,7 @@ pub(super) async fn measure(run: &mut Run, backlogs: &[usize]) -> anyhow::Result
 /// The same tasks in one lane and in many.
 async fn lanes(run: &mut Run, one: &World) -> anyhow::Result<()> {
     run.step(&format!("growth: {} tasks in {QUEUES} queues", run.tasks));
-    let many = World::open(&run.folder("lanes"))?;
+    let many = World::open(run.place("lanes").await?).await?;
     let (one, time) = in_turns(run, (one, 1), (&many, QUEUES)).await?;
     let figure = Figure::rate(&format!("growth: whole cycle, {QUEUES} lanes"), run.tasks, time);
     let figure = figure.beside(run.tasks, one);
@@ -64,7 +64,7 @@ async fn lanes(run: &mut Run, one: &World) -> anyhow::Result<()> {
     many.remove().await
 }
 
-/// Times of two files, each with its number of queues: of the pair of rounds whose ratio is in the
+/// Times of two stores, each with its number of queues: of the pair of rounds whose ratio is in the
 /// middle. The best of each would set a lucky round of one beside an unlucky hour of the other.
 async fn in_turns(
     run: &Run,

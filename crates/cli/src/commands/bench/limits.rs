@@ -1,9 +1,14 @@
 //! The limit: the bare store with the same rows and nothing else, which the other figures are held
 //! against.
 
-use duly_store::sqlite::limit::{self, HandOff, Layout, Limit};
+use std::path::Path;
+
+use duly_store::limit::{HandOff, Limit};
+use duly_store::postgres::limit as postgres;
+use duly_store::sqlite::limit::{self as sqlite, Layout};
 
 use super::figures::Figure;
+use super::place::Place;
 use super::run::Run;
 use super::{BATCH, ROUNDS};
 
@@ -17,41 +22,76 @@ pub(super) struct Limits {
     pub(super) hand_off: HandOff,
 }
 
-pub(super) fn measure(run: &mut Run) -> anyhow::Result<Limits> {
-    let mut best: [Option<Limit>; 2] = [None, None];
-    let mut hand_off: Option<HandOff> = None;
-    for round in 1..=ROUNDS {
-        run.step(&format!("limit: bare SQLite, {} tasks, {round} of {ROUNDS}", run.tasks));
-        let folder = run.folder("limit");
-        for (best, layout) in best.iter_mut().zip([Layout::DueTable, Layout::PartialIndex]) {
-            let limit = limit::run(&folder.join("limit.db"), layout, run.tasks, BATCH)?;
-            std::fs::remove_dir_all(&folder)?;
-            if best.is_none_or(|best| limit.cycle() < best.cycle()) {
-                *best = Some(limit);
-            }
-        }
-        let limit = limit::hand_off(&folder.join("limit.db"), run.tasks, HAND_OFF)?;
-        std::fs::remove_dir_all(&folder)?;
-        if hand_off.is_none_or(|best| limit.cycle < best.cycle) {
-            hand_off = Some(limit);
-        }
-    }
-    let ([Some(lives), Some(rival)], Some(hand_off)) = (best, hand_off) else {
-        unreachable!("everything was run")
-    };
-    tell(run, &lives, &rival, &hand_off);
-    Ok(Limits { lives, hand_off })
+/// The best of each kind so far.
+#[derive(Default)]
+struct Best {
+    lives: Option<Limit>,
+    /// Of a layout that is not ours.
+    rival: Option<Limit>,
+    hand_off: Option<HandOff>,
 }
 
-fn tell(run: &mut Run, lives: &Limit, rival: &Limit, hand_off: &HandOff) {
-    for (name, limit) in [("due table", lives), ("partial index", rival)] {
-        let rate =
-            |part: &str, time| Figure::rate(&format!("limit, {name}: {part}"), limit.tasks, time);
-        run.found(rate("submit", limit.submit));
-        run.found(rate("claim and finish", limit.drain()));
-        run.found(rate("whole cycle", limit.cycle()));
-        run.found(Figure::bytes(&format!("limit, {name}: log"), limit.log_bytes_per_task as f64));
+pub(super) async fn measure(run: &mut Run) -> anyhow::Result<Limits> {
+    let mut best = Best::default();
+    for round in 1..=ROUNDS {
+        run.step(&format!("limit: the bare store, {} tasks, {round} of {ROUNDS}", run.tasks));
+        let (whole, handed) = (run.place("limit").await?, run.place("limit-handed").await?);
+        match (&whole, &handed) {
+            (Place::Folder(whole), Place::Folder(handed)) => {
+                best.files(whole, handed, run.tasks)?
+            }
+            (Place::Database(whole), Place::Database(handed)) => {
+                keep(
+                    &mut best.lives,
+                    postgres::run(whole.url(), run.tasks, BATCH).await?,
+                    Limit::cycle,
+                );
+                let limit = postgres::hand_off(handed.url(), run.tasks, HAND_OFF).await?;
+                keep(&mut best.hand_off, limit, |it| it.cycle);
+            }
+            _ => unreachable!("one run is on one kind of store"),
+        }
+        whole.remove().await?;
+        handed.remove().await?;
+    }
+    let Best { lives: Some(lives), rival, hand_off: Some(hand_off) } = best else {
+        unreachable!("everything was run")
+    };
+    tell(run, ("due table", &lives));
+    if let Some(rival) = rival {
+        tell(run, ("partial index", &rival));
     }
     run.found(Figure::rate("limit, hand-off: whole cycle", hand_off.tasks, hand_off.cycle));
     run.found(Figure::bytes("limit, hand-off: log", hand_off.log_bytes_per_task as f64));
+    Ok(Limits { lives, hand_off })
+}
+
+impl Best {
+    fn files(&mut self, whole: &Path, handed: &Path, tasks: usize) -> anyhow::Result<()> {
+        let layouts =
+            [(&mut self.lives, Layout::DueTable), (&mut self.rival, Layout::PartialIndex)];
+        for (best, layout) in layouts {
+            let limit = sqlite::run(&whole.join(format!("{layout:?}.db")), layout, tasks, BATCH)?;
+            keep(best, limit, Limit::cycle);
+        }
+        let limit = sqlite::hand_off(&handed.join("limit.db"), tasks, HAND_OFF)?;
+        keep(&mut self.hand_off, limit, |it| it.cycle);
+        Ok(())
+    }
+}
+
+/// Keeps the faster one.
+fn keep<T, C: PartialOrd>(best: &mut Option<T>, other: T, cost: impl Fn(&T) -> C) {
+    if best.as_ref().is_none_or(|best| cost(&other) < cost(best)) {
+        *best = Some(other);
+    }
+}
+
+fn tell(run: &mut Run, (name, limit): (&str, &Limit)) {
+    let rate =
+        |part: &str, time| Figure::rate(&format!("limit, {name}: {part}"), limit.tasks, time);
+    run.found(rate("submit", limit.submit));
+    run.found(rate("claim and finish", limit.drain()));
+    run.found(rate("whole cycle", limit.cycle()));
+    run.found(Figure::bytes(&format!("limit, {name}: log"), limit.log_bytes_per_task as f64));
 }

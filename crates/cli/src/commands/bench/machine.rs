@@ -13,12 +13,12 @@ pub(super) struct Machine {
     memory: Option<String>,
     os: Option<String>,
     kernel: Option<String>,
-    /// Of the disk that was measured.
+    /// Of the disk that was measured, if it is known.
     file_system: Option<String>,
 }
 
 impl Machine {
-    pub(super) fn read(folder: &Path) -> Self {
+    pub(super) fn read(folder: Option<&Path>) -> Self {
         let os = field("/etc/os-release", "PRETTY_NAME", '=');
         Self {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -26,7 +26,7 @@ impl Machine {
             memory: field("/proc/meminfo", "MemTotal", ':'),
             os: os.map(|name| name.trim_matches('"').to_owned()),
             kernel: read("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
-            file_system: file_system(folder),
+            file_system: folder.and_then(file_system),
         }
     }
 }

@@ -11,10 +11,12 @@ pub(super) const STEPS: usize = 1;
 /// A server that has just started and has nothing to do.
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step("memory: an idle server");
-    let server = Server::start(&run.folder("memory"), &[]).await?;
+    let place = run.place("memory").await?;
+    let server = Server::start(&place, &[]).await?;
     let process = server.id().context("the server has ended")?;
     let resident = field(&process.to_string(), "VmRSS:")?;
     server.stop().await?;
+    place.remove().await?;
     let figure = Figure::new("memory: idle server", resident, "MB");
     run.found(figure.must(Target::AtMost(60.0)).then(Target::AtMost(30.0)));
     Ok(())

@@ -15,6 +15,7 @@ use self::fill::Samples;
 use self::held::Held;
 use super::figures::{Figure, Target, percentiles};
 use super::http::{Connection, get};
+use super::place::Place;
 use super::rest::Server;
 use super::run::Run;
 
@@ -57,12 +58,13 @@ const NO_MATCH: &str = "/tasks?filter=label.customer:nobody";
 pub(super) const STEPS: usize = 1 + REQUESTS.len();
 
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
-    let folder = run.folder("queries");
+    let place = run.place("queries").await?;
+    let Place::Folder(folder) = &place else { return Ok(()) };
     let start = Instant::now();
     run.step("queries: filling the file");
-    let samples = fill::fill(&folder, run.tasks, &run.progress).await?;
+    let samples = fill::fill(folder, run.tasks, &run.progress).await?;
     run.found(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
-    let mut server = Server::start(&folder, &["--concurrency", "0"]).await?;
+    let mut server = Server::start(&place, &["--concurrency", "0"]).await?;
     let held = Held::claim(&server.url()).await?;
     let mut connection = server.connect().await?;
     for (name, path) in REQUESTS {
@@ -74,7 +76,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     }
     held.release().await?;
     server.stop().await?;
-    Ok(std::fs::remove_dir_all(folder)?)
+    place.remove().await
 }
 
 /// What a page says about itself; a single task says nothing of the kind.

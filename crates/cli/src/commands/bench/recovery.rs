@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use duly_client::Client;
 use duly_client::wire::{ClaimRequest, HeartbeatRequest, RegisterRequest, Registration};
-use duly_store::sqlite::limit::PAYLOAD;
+use duly_store::limit::PAYLOAD;
 
 use super::figures::{Figure, Target};
 use super::http::post;
@@ -21,7 +21,8 @@ pub(super) const STEPS: usize = 1;
 
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step(&format!("recovery: a worker dies with {TASKS} tasks"));
-    let mut server = Server::start(&run.folder("recovery"), &["--concurrency", "0"]).await?;
+    let place = run.place("recovery").await?;
+    let mut server = Server::start(&place, &["--concurrency", "0"]).await?;
     let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
     let body = format!("[{}]", vec![item; TASKS].join(","));
     server.load(1, 1, post("/tasks/batch", &body)).await?;
@@ -45,7 +46,8 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     }
     let figure = Figure::new("recovery: all run again after", died.elapsed().as_secs_f64(), "s");
     run.found(figure.must(Target::AtMost(15.0)).then(Target::AtMost(5.0)));
-    server.stop().await
+    server.stop().await?;
+    place.remove().await
 }
 
 async fn register(client: &Client) -> anyhow::Result<Registration> {

@@ -1,17 +1,17 @@
 //! A worker elsewhere: the same backlog drained in process and by a worker that gets its leases
 //! over HTTP from a server in a process of its own, in turns.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duly_client::wire::RegisterRequest;
 use duly_client::{Client, RemoteSource};
 use duly_engine::random::OsRandom;
-use duly_store::sqlite::limit::PAYLOAD;
+use duly_store::limit::PAYLOAD;
 
 use super::figures::{Figure, Target};
 use super::http::post;
+use super::place::Place;
 use super::rest::{BATCH_CONNECTIONS, Server};
 use super::run::Run;
 use super::world::{self, Counter, NO_OP, worker};
@@ -24,8 +24,8 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     let (mut here, mut elsewhere) = (Duration::MAX, Duration::MAX);
     for round in 1..=ROUNDS {
         run.step(&format!("worker elsewhere: {tasks} tasks drained, {round} of {ROUNDS}"));
-        here = here.min(engine::backlog(&run.folder("here"), tasks).await?.1);
-        elsewhere = elsewhere.min(backlog(&run.folder("elsewhere"), tasks).await?);
+        here = here.min(engine::backlog(run.place("here").await?, tasks).await?.1);
+        elsewhere = elsewhere.min(backlog(run.place("elsewhere").await?, tasks).await?);
     }
     let figure = Figure::rate("worker elsewhere: drain over HTTP", tasks, elsewhere);
     run.found(figure.beside(tasks, here).must(Target::Ratio(0.5)).then(Target::Ratio(0.7)));
@@ -33,8 +33,8 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
 }
 
 /// Stores a backlog over HTTP while nobody works, then drains it.
-async fn backlog(folder: &Path, tasks: usize) -> anyhow::Result<Duration> {
-    let mut server = Server::start(folder, &["--concurrency", "0"]).await?;
+async fn backlog(place: Place, tasks: usize) -> anyhow::Result<Duration> {
+    let mut server = Server::start(&place, &["--concurrency", "0"]).await?;
     let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     server.load(BATCH_CONNECTIONS, tasks / BATCH, post("/tasks/batch", &body)).await?;
@@ -55,6 +55,6 @@ async fn backlog(folder: &Path, tasks: usize) -> anyhow::Result<Duration> {
     let drain = start.elapsed();
     source.close().await;
     server.stop().await?;
-    std::fs::remove_dir_all(folder)?;
+    place.remove().await?;
     Ok(drain)
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use anyhow::Context as _;
 use duly_core::ports::clock::Clock as _;
 use duly_store::clock::SystemClock;
+use duly_store::postgres::database;
 use serde::Serialize;
 
 use super::figures::Figure;
 use super::machine::{self, Machine};
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, BenchStore};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,17 +35,25 @@ struct Load {
 }
 
 impl Report {
-    pub(super) fn begin(args: &BenchArgs) -> anyhow::Result<Self> {
-        let folder = &args.store.folder;
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+    pub(super) async fn begin(args: &BenchArgs, store: &BenchStore) -> anyhow::Result<Self> {
+        let (store, machine) = match store {
+            BenchStore::Folder(folder) => {
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot make {}", folder.display()))?;
+                (format!("SQLite {}", duly_store::sqlite::version()), Machine::read(Some(folder)))
+            }
+            BenchStore::Server(url) => {
+                let version = database::version(url.reveal()).await?;
+                (format!("PostgreSQL {version}"), Machine::read(None))
+            }
+        };
         Ok(Self {
             command: command(),
             date: SystemClock::default().now().to_string(),
             version: env!("CARGO_PKG_VERSION"),
             labels: args.labels.iter().cloned().collect(),
-            store: format!("SQLite {}", duly_store::sqlite::version()),
-            machine: Machine::read(folder),
+            store,
+            machine,
             load_average: Load { before: machine::load_average(), after: None },
             figures: Vec::new(),
         })
@@ -70,12 +79,31 @@ impl Report {
     }
 }
 
-/// The command line, with the name of the program alone.
+/// The command line, with the name of the program alone and without passwords.
 fn command() -> String {
     let mut words: Vec<_> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        std::env::args_os().map(|word| without_server(&word.to_string_lossy())).collect();
     if let Some(program) = words.first_mut() {
         "duly".clone_into(program);
     }
     words.join(" ")
+}
+
+/// An address of a server may hold a password.
+fn without_server(word: &str) -> String {
+    match word.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://…"),
+        None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_kept() {
+        assert_eq!(without_server("--store=postgres://a:secret@h/b"), "--store=postgres://…");
+        assert_eq!(without_server("sqlite:target"), "sqlite:target");
+    }
 }

@@ -1,14 +1,13 @@
 //! The real server, in a process of its own, under load over HTTP.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use duly_store::sqlite::limit::PAYLOAD;
+use duly_store::limit::PAYLOAD;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
@@ -16,6 +15,7 @@ use tokio::task::JoinSet;
 use super::figures::{Figure, Target};
 use super::http::{Connection, post};
 use super::limits::Limits;
+use super::place::Place;
 use super::run::Run;
 use super::{BATCH, ROUNDS};
 
@@ -59,7 +59,7 @@ async fn submits(
     flags: &[&str],
 ) -> anyhow::Result<Duration> {
     let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
-    load(&run.folder("single"), flags, (connections, count), post("/tasks", &body)).await
+    load(run.place("single").await?, flags, (connections, count), post("/tasks", &body)).await
 }
 
 /// The tasks of the run in batches that are due tomorrow.
@@ -67,20 +67,20 @@ async fn batch_submits(run: &Run) -> anyhow::Result<Duration> {
     let item = format!(r#"{{"type":"echo","payload":{PAYLOAD},"delaySeconds":86400}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     let count = (BATCH_CONNECTIONS, run.tasks / BATCH);
-    load(&run.folder("batch"), &[], count, post("/tasks/batch", &body)).await
+    load(run.place("batch").await?, &[], count, post("/tasks/batch", &body)).await
 }
 
 /// Loads a fresh server with a request, from so many connections so many times.
 async fn load(
-    folder: &Path,
+    place: Place,
     flags: &[&str],
     (connections, count): (usize, usize),
     request: Vec<u8>,
 ) -> anyhow::Result<Duration> {
-    let mut server = Server::start(folder, flags).await?;
+    let mut server = Server::start(&place, flags).await?;
     let time = server.load(connections, count, request).await?;
     server.stop().await?;
-    std::fs::remove_dir_all(folder)?;
+    place.remove().await?;
     Ok(time)
 }
 
@@ -90,11 +90,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(folder: &Path, extra: &[&str]) -> anyhow::Result<Self> {
-        let binary = std::env::current_exe().context("cannot find this program")?;
-        let mut process = Command::new(binary)
-            .args(["dev", "--listen", "127.0.0.1:0", "--data"])
-            .arg(folder)
+    pub(super) async fn start(place: &Place, extra: &[&str]) -> anyhow::Result<Self> {
+        let mut command =
+            Command::new(std::env::current_exe().context("cannot find this program")?);
+        place.serve(&mut command);
+        let mut process = command
+            .args(["--listen", "127.0.0.1:0"])
             .args(extra)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

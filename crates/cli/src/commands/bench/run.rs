@@ -1,15 +1,19 @@
 //! One run: what it measures, how it gets on, and what it has found.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use super::figures::Figure;
+use super::place::Place;
 use super::progress::Progress;
+use crate::args::BenchStore;
+use crate::wiring::Database;
 
 /// What the parts of a run share.
 pub(super) struct Run {
-    scratch: Scratch,
+    site: Site,
     /// Tasks of one measurement, in whole batches.
     pub(super) tasks: usize,
     pub(super) progress: Progress,
@@ -17,18 +21,40 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(data: &Path, tasks: usize, steps: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(store: &BenchStore, tasks: usize, steps: usize) -> anyhow::Result<Self> {
         Ok(Self {
-            scratch: Scratch::new(data)?,
+            site: Site::new(store)?,
             tasks: tasks / super::BATCH * super::BATCH,
             progress: Progress::new(steps),
             figures: Vec::new(),
         })
     }
 
-    /// A place for the files of one measurement.
-    pub(super) fn folder(&self, name: &str) -> PathBuf {
-        self.scratch.root.join(name)
+    /// A place for the store of one measurement.
+    pub(super) async fn place(&self, name: &str) -> anyhow::Result<Place> {
+        match &self.site {
+            Site::Folder(scratch) => Ok(Place::Folder(scratch.root.join(name))),
+            Site::Server(server) => {
+                let name = format!("duly_bench_{}_{}", std::process::id(), name.replace('-', "_"));
+                Ok(Place::Database(Arc::new(Database::make(server, &name).await?)))
+            }
+        }
+    }
+
+    /// The directory of the run, if it has one.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match &self.site {
+            Site::Folder(scratch) => Some(&scratch.root),
+            Site::Server(_) => None,
+        }
+    }
+
+    /// What one store must reach and the other.
+    pub(super) fn per_store<T>(&self, file: T, server: T) -> T {
+        match &self.site {
+            Site::Folder(_) => file,
+            Site::Server(_) => server,
+        }
     }
 
     /// Says what is measured next.
@@ -38,6 +64,22 @@ impl Run {
 
     pub(super) fn found(&mut self, figure: Figure) {
         self.figures.push(figure);
+    }
+}
+
+/// Where the stores of a run are made.
+enum Site {
+    Folder(Scratch),
+    /// The address of a server, on which the run makes databases and removes them.
+    Server(String),
+}
+
+impl Site {
+    fn new(store: &BenchStore) -> anyhow::Result<Self> {
+        match store {
+            BenchStore::Folder(folder) => Ok(Self::Folder(Scratch::new(folder)?)),
+            BenchStore::Server(url) => Ok(Self::Server(url.reveal().to_owned())),
+        }
     }
 }
 

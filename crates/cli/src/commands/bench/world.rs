@@ -1,6 +1,5 @@
-//! An engine on a fresh file, with a worker whose handlers do nothing.
+//! An engine on a fresh store, with a worker whose handlers do nothing.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,53 +12,44 @@ use duly_core::submit::{Draft, Spec};
 use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
-use duly_store::clock::SystemClock;
-use duly_store::sqlite::limit::PAYLOAD;
+use duly_store::limit::PAYLOAD;
 use duly_worker::{Config, Context, Executor, Handler, HandlerError, Output, Registry, Report};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::place::{Open, Place};
 use crate::wiring;
-
-/// When an engine that has nothing to do is idle for good.
-const SETTLED: Duration = Duration::from_secs(4);
 
 pub(super) struct World {
     pub(super) engine: Engine,
-    store: Arc<wiring::Embedded>,
-    folder: PathBuf,
+    store: Open,
 }
 
 impl World {
-    pub(super) fn open(folder: &Path) -> anyhow::Result<Self> {
-        let store = wiring::open_file(folder, Arc::new(SystemClock::default()))?;
-        let engine = wiring::engine_on(Arc::clone(&store) as _);
-        Ok(Self { engine, store, folder: folder.to_owned() })
+    pub(super) async fn open(place: Place) -> anyhow::Result<Self> {
+        let store = place.open().await?;
+        let engine = wiring::engine_on(store.store());
+        Ok(Self { engine, store })
     }
 
-    /// Bytes that the store has written to its log.
-    pub(super) fn log_bytes(&self) -> u64 {
-        self.store.log_bytes()
+    /// See [`Open::log_bytes`].
+    pub(super) async fn log_bytes(&self) -> anyhow::Result<u64> {
+        self.store.log_bytes().await
     }
 
-    /// Waits until the store is idle and what it wrote is on the disk: a file that was filled in a
-    /// hurry keeps the disk busy for a while.
+    /// See [`Open::settle`].
     pub(super) async fn settle(&self) -> anyhow::Result<()> {
-        tokio::time::sleep(SETTLED).await;
-        for entry in std::fs::read_dir(&self.folder)? {
-            std::fs::File::open(entry?.path())?.sync_all()?;
-        }
-        Ok(())
+        self.store.settle().await
     }
 
-    /// Ends the engine and removes the file.
+    /// Ends the engine and removes its store.
     pub(super) async fn remove(self) -> anyhow::Result<()> {
-        let Self { engine, store, folder } = self;
+        let Self { engine, store } = self;
         engine.close().await;
-        drop((engine, store));
-        Ok(std::fs::remove_dir_all(folder)?)
+        drop(engine);
+        store.place().remove().await
     }
 
     /// Submits `tasks` no-ops in batches, from a few callers at once.
@@ -205,6 +195,11 @@ struct Counts {
 impl Counter {
     pub(super) fn new(tasks: usize) -> Self {
         Self { tasks, shared: Arc::default() }
+    }
+
+    /// How many have started.
+    pub(super) fn count(&self) -> usize {
+        self.shared.started.load(Ordering::SeqCst)
     }
 
     /// All tasks have started.

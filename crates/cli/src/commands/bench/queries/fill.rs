@@ -20,7 +20,7 @@ use duly_core::settings::{Retention, Settings};
 use duly_core::task::{Failure, NewTask, Priority};
 use duly_core::time::Timestamp;
 use duly_store::clock::SystemClock;
-use duly_store::sqlite::limit::PAYLOAD;
+use duly_store::limit::PAYLOAD;
 
 use crate::commands::bench::BATCH;
 use crate::commands::bench::progress::Progress;
