@@ -202,12 +202,13 @@ pub struct Claim {
     pub max: usize,
 }
 
-/// Outcomes to commit and leases to get, in one commit.
+/// Outcomes to commit and leases to get, in one call. A store may commit the two beside each other:
+/// whoever repeats the call finds either done.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// Whose leases and whose claim.
     pub session: SessionId,
-    /// Outcomes; committed before the claim looks for work.
+    /// Outcomes; what they put back is there when the claim looks for work.
     pub finishes: Vec<Finish>,
     /// The claim, with the session of this exchange.
     pub claim: Option<Claim>,

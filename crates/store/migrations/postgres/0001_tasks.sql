@@ -62,6 +62,11 @@ CREATE FUNCTION duly.first_id(at bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PAR
     SELECT (lpad(to_hex(at), 12, '0') || repeat('0', 20))::uuid
 $$;
 
+-- The day of the time at which a task of this id was first due, counted from 1970.
+CREATE FUNCTION duly.day_of(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 86400000
+$$;
+
 -- Makes the partition of a day, counted from 1970. It is attached, which leaves those who read and
 -- write the others alone; to be made as a partition it would have to wait for them.
 CREATE FUNCTION duly.make_day(day integer) RETURNS void LANGUAGE plpgsql AS $$

@@ -67,14 +67,17 @@ CREATE INDEX grant_log_deadline ON duly.grant_log (deadline);
 CREATE INDEX grant_log_unheard ON duly.grant_log (served_at) WHERE NOT received;
 
 -- Leases have ended: so many of each batch. A batch without a live one is never overdue.
+-- Not a function in SQL, here and below: those are planned anew for every call.
 CREATE FUNCTION duly.end_leases(sessions uuid[], sequences bigint[], heard boolean) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE duly.grant_log g
     SET live = g.live - n.ended, received = g.received OR heard,
         deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
     FROM (SELECT e.session, e.sequence, count(*)::integer AS ended
           FROM unnest(sessions, sequences) e(session, sequence) GROUP BY 1, 2 ORDER BY 1, 2) n
-    WHERE g.session = n.session AND g.sequence = n.sequence
+    WHERE g.session = n.session AND g.sequence = n.sequence;
+END
 $$;
 
 -- Tries that failed or were lost with their worker.

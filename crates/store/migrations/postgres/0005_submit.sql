@@ -2,17 +2,20 @@
 -- What was taken back before its session had heard of it was never granted, for all that the
 -- session knows.
 CREATE FUNCTION duly.admits(who uuid, newest bigint, asked bigint) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT asked >= newest AND NOT EXISTS (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN asked >= newest AND NOT EXISTS (
         SELECT FROM duly.grant_log g
-        WHERE g.session = who AND g.sequence = asked AND (g.received OR g.live > 0))
+        WHERE g.session = who AND g.sequence = asked AND (g.received OR g.live > 0));
+END
 $$;
 
 -- Those of these lanes in which nothing is due and whose queues are not paused. `since` tells from
 -- when on something may be due.
 CREATE FUNCTION duly.drained(among integer[], since bigint, at bigint) RETURNS integer[]
-LANGUAGE sql STABLE AS $$
-    SELECT ARRAY(
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN ARRAY(
         SELECT l.lane FROM unnest(among) l(lane)
         WHERE NOT EXISTS (
             SELECT FROM generate_series(0, 9) r(rank), LATERAL (
@@ -22,7 +25,8 @@ LANGUAGE sql STABLE AS $$
                 LIMIT 1) waiting)
           AND NOT EXISTS (
             SELECT FROM duly.pause p JOIN duly.lane n ON n.tenant = p.tenant AND n.queue = p.queue
-            WHERE n.id = l.lane))
+            WHERE n.id = l.lane));
+END
 $$;
 
 -- Stores new tasks, whose ids come sorted. The first `room` of those that are due and alone in one of
@@ -33,7 +37,7 @@ CREATE FUNCTION duly.submit(
     ranks smallint[], retries integer[], timeouts integer[], back_offs text[], labels text[],
     payloads text[], who uuid, asked bigint, room integer, servable integer[], since bigint,
     default_timeout integer, slack integer, OUT at bigint, OUT handed boolean[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s    record;
     free integer[];

@@ -43,14 +43,16 @@ $$;
 CREATE FUNCTION duly.pick(
     in_lanes integer[], in_ranks smallint[], since bigint[], shares integer[], at bigint,
     OUT rows tid[], OUT tasks uuid[])
-LANGUAGE sql AS $$
-    SELECT array_agg(d.ctid), array_agg(d.task)
+LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
     FROM unnest(in_lanes, in_ranks, since, shares) r(lane, rank, since, share),
          LATERAL (SELECT w.ctid, w.task FROM duly.due w
                   WHERE w.lane = r.lane AND w.rank = r.rank
                     AND w.run_at >= r.since AND w.run_at <= at
                   ORDER BY w.run_at, w.task LIMIT r.share
-                  FOR UPDATE SKIP LOCKED) d
+                  FOR UPDATE SKIP LOCKED) d;
+END
 $$;
 
 -- The same where suspects are among them. One is granted alone, to a session that is idle. Another
@@ -94,6 +96,17 @@ BEGIN
 END
 $$;
 
+-- How a statement that names tasks of these sorted ids is planned: once, if they are of one day, and
+-- it then leaves out the other days when it starts; else by the ids, since it would visit all the
+-- days between.
+CREATE FUNCTION duly.plan_for(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('plan_cache_mode',
+        CASE WHEN duly.day_of(ids[1]) = duly.day_of(ids[cardinality(ids)])
+             THEN 'force_generic_plan' ELSE 'force_custom_plan' END, true);
+END
+$$;
+
 -- Commits successes of a session, whose ids come sorted. Mostly all of them are first grants. A
 -- result is found by its place among the ids: a join would be planned anew for every size of every
 -- day, and sometimes as a scan.
@@ -110,11 +123,14 @@ BEGIN
                array_agg(e.result ORDER BY e.id) AS results
         FROM unnest(ended, epochs, results) e(id, epoch, result) GROUP BY e.epoch
     LOOP
+        PERFORM duly.plan_for(same.ids);
         WITH finished AS (
             UPDATE duly.task t
             SET status = 3, finished_at = at, charged = t.charged + 1, error = NULL,
                 result = (same.results)[width_bucket(t.id, same.ids)]
-            WHERE t.id = ANY (same.ids) AND t.epoch = same.epoch AND t.session = who
+            WHERE t.id = ANY (same.ids)
+              AND t.id BETWEEN same.ids[1] AND same.ids[cardinality(same.ids)]
+              AND t.epoch = same.epoch AND t.session = who
               AND t.status = 2
             RETURNING t.id, t.sequence)
         SELECT array_agg(f.id) AS ids, array_agg(f.sequence) AS sequences INTO part FROM finished f;
@@ -136,7 +152,7 @@ CREATE FUNCTION duly.exchange(
     OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
     OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
     OUT granted_ats bigint[], OUT payloads text[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s         record;
     o_lanes   integer[] := in_lanes;
@@ -146,6 +162,9 @@ DECLARE
     sequences bigint[];
     rows      tid[];
     picked    uuid[];
+    sorted    uuid[];
+    lowest    uuid;
+    highest   uuid;
     waits     uuid;
     is_alone  boolean;
 BEGIN
@@ -180,6 +199,7 @@ BEGIN
         echo := true;
         UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked
         RETURNING g.tasks INTO batch;
+        PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
         SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
                array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
                array_agg(t.run_at), array_agg(t.granted_at), array_agg(t.payload)
@@ -209,16 +229,25 @@ BEGIN
                            duly.shares(o_lanes, o_ranks, o_since, at, wanted, ageing), at) p;
         END IF;
     END IF;
+    IF picked IS NOT NULL THEN
+        sorted := ARRAY(SELECT p.id FROM unnest(picked) p(id) ORDER BY p.id);
+        PERFORM duly.plan_for(sorted);
+        lowest := sorted[1];
+        highest := sorted[cardinality(sorted)];
+    END IF;
     IF picked IS NOT NULL AND byte_limit < (
-        SELECT sum(octet_length(t.payload)) FROM duly.task t WHERE t.id = ANY (picked))
+        SELECT sum(octet_length(t.payload)) FROM duly.task t
+        WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest)
     THEN
         SELECT array_agg(b.row), array_agg(b.id) INTO rows, picked
         FROM (SELECT rows[array_position(picked, t.id)] AS row, t.id,
                      sum(octet_length(t.payload)) OVER (ORDER BY t.run_at + t.rank % 10 * ageing, t.id)
                          AS bytes,
                      row_number() OVER (ORDER BY t.run_at + t.rank % 10 * ageing, t.id) AS n
-              FROM duly.task t WHERE t.id = ANY (picked)) b
+              FROM duly.task t
+              WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest) b
         WHERE b.bytes <= byte_limit OR b.n = 1;
+        sorted := ARRAY(SELECT p.id FROM unnest(picked) p(id) ORDER BY p.id);
     END IF;
     IF picked IS NOT NULL THEN
         DELETE FROM duly.due d WHERE d.ctid = ANY (rows);
@@ -226,7 +255,8 @@ BEGIN
             UPDATE duly.task t
             SET status = 2, epoch = t.epoch + 1, session = who, sequence = asked, granted_at = at,
                 extended_to = NULL
-            WHERE t.id = ANY (picked) AND t.status = 1 AND t.run_at <= at
+            WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest
+              AND t.status = 1 AND t.run_at <= at
             RETURNING t.id, t.epoch, t.run, t.charged, t.retries, t.timeout_ms, t.lane, t.run_at,
                       t.rank, t.payload)
         SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),

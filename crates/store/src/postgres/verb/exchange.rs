@@ -22,6 +22,9 @@ use crate::postgres::row;
 use crate::postgres::sessions::Session;
 use crate::postgres::wakes::Wakes;
 
+/// So many outcomes are committed beside the claim that came with them, on another core of the
+/// server. Whoever repeats the call finds either done as if they had been one.
+const LARGE: usize = 128;
 /// At least so many ranges are looked at, since some may turn out to be empty.
 const RANGES: usize = 16;
 
@@ -32,10 +35,12 @@ impl PostgresStore {
     pub(in crate::postgres) async fn trade(&self, exchange: &Exchange) -> Result<Exchanged> {
         let session = self.session(exchange.session).await?;
         let trade = Trade { exchange, session, items: Items::sort(&exchange.finishes) };
-        let mut traded = if trade.items.slow.is_empty() {
-            self.insist(|| self.trade_at_once(&trade)).await?
-        } else {
+        let mut traded = if !trade.items.slow.is_empty() {
             self.run(&trade).await?
+        } else if trade.is_large(self) {
+            self.trade_in_two(&trade).await?
+        } else {
+            self.insist(|| self.trade_part(&trade, Part::Whole)).await?
         };
         self.note(&traded);
         if !traded.is_open {
@@ -46,10 +51,23 @@ impl PostgresStore {
         Ok(Exchanged { finished, leases: traded.leases, next_due: next_due.map(row::instant) })
     }
 
-    async fn trade_at_once(&self, trade: &Trade<'_>) -> Result<Traded> {
+    async fn trade_part(&self, trade: &Trade<'_>, part: Part) -> Result<Traded> {
         let client = self.pool.get().await?;
-        let looked_at = trade.look(self, &Wakes::default());
-        trade.call(self, &client, looked_at).await
+        let looked_at = match part {
+            Part::Outcomes => LookedAt::nowhere(self.heads.moment()),
+            Part::Whole | Part::Claim => trade.look(self, &Wakes::default()),
+        };
+        trade.call(self, &client, looked_at, part).await
+    }
+
+    async fn trade_in_two(&self, trade: &Trade<'_>) -> Result<Traded> {
+        let (outcomes, claim) = tokio::join!(
+            self.insist(|| self.trade_part(trade, Part::Outcomes)),
+            self.insist(|| self.trade_part(trade, Part::Claim)),
+        );
+        let (outcomes, claim) = (outcomes?, claim?);
+        let is_open = outcomes.is_open && claim.is_open;
+        Ok(Traded { done: outcomes.done, is_open, ..claim })
     }
 
     /// What this node learns from an exchange.
@@ -148,11 +166,25 @@ struct Trade<'a> {
     items: Items<'a>,
 }
 
+/// What of an exchange is done in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Outcomes,
+    Claim,
+}
+
 /// Where a claim looks, and since when it could have known better.
 struct LookedAt {
     ranges: Vec<Range>,
     since: Vec<i64>,
     moment: Moment,
+}
+
+impl LookedAt {
+    fn nowhere(moment: Moment) -> Self {
+        Self { ranges: Vec::new(), since: Vec::new(), moment }
+    }
 }
 
 /// What came of an exchange.
@@ -176,7 +208,7 @@ impl Verb for Trade<'_> {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Traded> {
         let slow = finish::finish(scope, self.exchange, &self.items.slow).await?;
         let looked_at = self.look(scope.store, &scope.wakes);
-        let traded = self.call(scope.store, scope.transaction(), looked_at).await?;
+        let traded = self.call(scope.store, scope.transaction(), looked_at, Part::Whole).await?;
         // The look came after what this transaction has put there.
         for (range, _) in &traded.heads {
             scope.wakes.seen(*range);
@@ -186,12 +218,21 @@ impl Verb for Trade<'_> {
 }
 
 impl Trade<'_> {
+    /// Whether it is better done in two. Not while there are suspects: those are granted to a session
+    /// that is idle, and what it has just ended counts.
+    fn is_large(&self, store: &PostgresStore) -> bool {
+        let claim = self.exchange.claim.as_ref();
+        self.items.ids.len() >= LARGE
+            && claim.is_some_and(|claim| claim.max >= LARGE)
+            && !self.look(store, &Wakes::default()).ranges.iter().any(|it| it.is_suspect())
+    }
+
     /// The ranges that the claim looks at: those that are due, as far as is known.
     fn look(&self, store: &PostgresStore, own: &Wakes) -> LookedAt {
         let moment = store.heads.moment();
         let claim = self.exchange.claim.as_ref();
         let (Some(session), Some(claim)) = (&self.session, claim) else {
-            return LookedAt { ranges: Vec::new(), since: Vec::new(), moment };
+            return LookedAt::nowhere(moment);
         };
         let now = store.estimate();
         let serves = store.claimable(session);
@@ -210,9 +251,14 @@ impl Trade<'_> {
         store: &PostgresStore,
         client: &impl GenericClient,
         looked_at: LookedAt,
+        part: Part,
     ) -> Result<Traded> {
-        let claim: Option<&Claim> = self.exchange.claim.as_ref();
-        let epochs: Vec<_> = self.items.ids.iter().map(|id| self.items.epochs[id]).collect();
+        let claim: Option<&Claim> = self.exchange.claim.as_ref().filter(|_| part != Part::Outcomes);
+        let (ended, results) = match part {
+            Part::Claim => (&[][..], &[][..]),
+            Part::Whole | Part::Outcomes => (&*self.items.ids, &*self.items.results),
+        };
+        let epochs: Vec<_> = ended.iter().map(|id| self.items.epochs[id]).collect();
         let max = claim.map_or(0, |claim| i32::try_from(claim.max).unwrap_or(i32::MAX));
         let statement = client.prepare_cached(EXCHANGE).await?;
         let bytes = i64::try_from(STORE_BATCH_BYTES).expect("a few megabytes");
@@ -221,9 +267,9 @@ impl Trade<'_> {
                 &statement,
                 &[
                     &row::session_uuid(self.exchange.session),
-                    &self.items.ids,
+                    &ended,
                     &epochs,
-                    &self.items.results,
+                    &results,
                     &claim.map(|claim| row::encode_sequence(claim.sequence)),
                     &max,
                     &each(&looked_at.ranges, |it| it.lane),
