@@ -1,0 +1,9 @@
+//! What only PostgreSQL does: many nodes share it, and it has days.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod gate;
+mod nodes;
+mod races;
+mod start;
+mod world;

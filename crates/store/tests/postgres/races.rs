@@ -1,0 +1,312 @@
+//! Two nodes at the same rows at the same time: each race is brought about by a lock that holds both
+//! calls until they are there, and is run both ways round.
+
+use std::time::Duration;
+
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{
+    CancelTasks, Claim, Control as _, Controlled, Ending, Exchange, Exchanged, Home, Leases as _,
+    Sessions as _, Submitted, Tasks as _,
+};
+use duly_core::state::Status;
+use duly_core::task::{Idempotency, Task};
+
+use crate::gate::Gate;
+use crate::world::World;
+
+const TIMES: u32 = 10;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl World {
+    async fn finish(&self, node: usize, session: SessionId, task: TaskId, epoch: u32) -> Finished {
+        let finishes = vec![Finish::new(task, epoch, Outcome::Success { result: None })];
+        self.trade(node, Exchange { session, finishes, claim: None }).await.finished[0]
+    }
+
+    /// As callers do: again, until it is answered.
+    async fn trade(&self, node: usize, exchange: Exchange) -> Exchanged {
+        for _ in 0..10 {
+            if let Ok(answer) = self.nodes[node].exchange(exchange.clone()).await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.nodes[node].exchange(exchange).await.unwrap()
+    }
+
+    async fn read(&self, task: TaskId) -> Task {
+        let found = self.nodes[0].get(&TenantName::default_tenant(), task).await;
+        found.unwrap().unwrap()
+    }
+
+    async fn die(&self, node: usize, session: SessionId) -> Vec<TaskId> {
+        let seen = self.nodes[node].sessions().await.unwrap();
+        let beat = seen.iter().find(|it| it.opened.id == session).map_or(0, |it| it.beat);
+        self.nodes[node].end_session(session, Ending::Died { beat }).await.unwrap()
+    }
+
+    async fn cancel(&self, task: TaskId) {
+        let tenant = TenantName::default_tenant();
+        let order = CancelTasks { tenant, tasks: vec![task], reason: "over".to_owned() };
+        assert_eq!(self.nodes[0].cancel(order).await.unwrap(), [Controlled::Done]);
+    }
+
+    /// A task that this session holds, and its epoch.
+    async fn held(&self, number: u32, session: SessionId, sequence: u64) -> (TaskId, u32) {
+        let task = self.task(number, Duration::ZERO);
+        self.submit(0, vec![task.clone()]).await;
+        let leases = self.claim(0, session, sequence).await;
+        let lease = leases.iter().find(|lease| lease.task == task.id).unwrap();
+        (lease.task, lease.epoch)
+    }
+}
+
+fn row(task: TaskId) -> String {
+    format!("SELECT FROM duly.task WHERE id = '{task}' FOR UPDATE")
+}
+
+/// A claim takes its due row first and then the task, a cancel the other way round.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_and_a_claim_do_not_wait_for_each_other() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
+    let mut races = 0;
+    for number in 0..TIMES {
+        let task = world.task(number, Duration::ZERO);
+        world.submit(0, vec![task.clone()]).await;
+        gate.shut(&row(task.id)).await;
+        let tenant = TenantName::default_tenant();
+        let order = CancelTasks { tenant, tasks: vec![task.id], reason: "raced".to_owned() };
+        let release = async {
+            let met = gate.holds(2).await;
+            gate.open().await;
+            met
+        };
+        let claim = world.claim(0, session, u64::from(number) + 1);
+        let (leases, cancelled, met) = tokio::join!(claim, world.nodes[1].cancel(order), release);
+        races += u32::from(met);
+        assert_eq!(cancelled.unwrap(), [Controlled::Done]);
+        assert_eq!(world.status(task.id).await, Status::Cancelled);
+        for lease in leases {
+            let answer = world.finish(0, session, lease.task, lease.epoch).await;
+            assert_eq!(answer, Finished::LeaseLost);
+        }
+    }
+    assert!(races > 0, "they met at the gate");
+}
+
+/// Whoever comes first wins, and the other one sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outcome_and_the_end_of_its_session_exclude_each_other() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    let mut both = [0, 0];
+    let mut races = 0;
+    for number in 0..TIMES {
+        let session = world.open(0, u64::from(number) + 1, Home::Remote).await;
+        let (task, epoch) = world.held(number, session, 1).await;
+        gate.shut(&row(task)).await;
+        let finish = async {
+            if number % 2 == 1 {
+                gate.holds(1).await;
+            }
+            world.finish(0, session, task, epoch).await
+        };
+        let die = async {
+            if number % 2 == 0 {
+                gate.holds(1).await;
+            }
+            world.die(1, session).await
+        };
+        let release = async {
+            let met = gate.holds(2).await;
+            gate.open().await;
+            met
+        };
+        let (finished, taken, met) = tokio::join!(finish, die, release);
+        races += u32::from(met);
+        let after = world.read(task).await;
+        match finished {
+            Finished::Done => {
+                assert_eq!((after.status, after.losses), (Status::Success, 0), "{after:?}");
+                assert!(!taken.contains(&task), "what has ended is not taken back");
+                both[0] += 1;
+            }
+            _ => {
+                assert_eq!(finished, Finished::LeaseLost);
+                assert_eq!((after.status, after.losses), (Status::Pending, 1), "{after:?}");
+                world.cancel(task).await;
+                both[1] += 1;
+            }
+        }
+        assert_eq!(after.epoch, epoch);
+    }
+    assert!(races > 0, "they met at the gate");
+    assert!(both[0] > 0, "an outcome that came first counts: {both:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_session_is_ended_once_by_two_nodes() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    let mut races = 0;
+    for number in 0..TIMES {
+        let session = world.open(0, u64::from(number) + 1, Home::Remote).await;
+        let (task, _) = world.held(number, session, 1).await;
+        gate.shut(&format!("SELECT FROM duly.session WHERE id = '{session}' FOR UPDATE")).await;
+        let release = async {
+            let met = gate.holds(2).await;
+            gate.open().await;
+            met
+        };
+        let (one, two, met) = tokio::join!(world.die(0, session), world.die(1, session), release);
+        races += u32::from(met);
+        let named = one.iter().chain(&two).filter(|it| **it == task).count();
+        assert_eq!(named, 1, "one of them has put it back");
+        let waits = format!("SELECT count(*) FROM duly.due WHERE task = '{task}'");
+        assert_eq!(gate.count(&waits).await, 1, "it waits once");
+        let after = world.read(task).await;
+        assert_eq!((after.status, after.losses), (Status::Pending, 1), "it was lost once");
+        world.cancel(task).await;
+    }
+    assert!(races > 0, "they met at the gate");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_due_row_is_granted_once_to_two_nodes() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    let sessions = [world.open(0, 1, Home::Remote).await, world.open(1, 2, Home::Remote).await];
+    let mut races = 0;
+    for number in 0..TIMES {
+        let task = world.task(number, Duration::ZERO);
+        world.submit(0, vec![task.clone()]).await;
+        world.submit(1, vec![world.task(1000 + number, DAY)]).await;
+        gate.shut("LOCK TABLE duly.due IN EXCLUSIVE MODE").await;
+        let release = async {
+            let met = gate.holds(1).await;
+            gate.open().await;
+            met
+        };
+        let sequence = u64::from(number) + 1;
+        let claims = [world.claim(0, sessions[0], sequence), world.claim(1, sessions[1], sequence)];
+        let [one, two] = claims;
+        let (one, two, met) = tokio::join!(one, two, release);
+        races += u32::from(met);
+        let mut granted: Vec<_> = one.iter().chain(&two).map(|lease| lease.task).collect();
+        if granted.is_empty() {
+            // Each has seen the other's lock: the next claim has it.
+            granted.extend(
+                world.claim(0, sessions[0], sequence + 1000).await.iter().map(|it| it.task),
+            );
+        }
+        assert_eq!(granted.iter().filter(|it| **it == task.id).count(), 1, "{granted:?}");
+        assert_eq!(world.read(task.id).await.epoch, 1);
+    }
+    assert!(races > 0, "they met at the gate");
+}
+
+/// The ids lie on two days, so that only the key can tell that they are the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_key_gives_one_task_at_two_nodes_across_midnight() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    let mut races = 0;
+    for number in 0..TIMES {
+        let idempotency = Some(Idempotency { key: format!("key-{number}"), body: [7; 32] });
+        let mut tasks = [world.task(2 * number, Duration::ZERO), world.task(2 * number + 1, DAY)];
+        tasks.iter_mut().for_each(|task| task.idempotency.clone_from(&idempotency));
+        let ids = [tasks[0].id, tasks[1].id];
+        let [one, two] = tasks;
+        gate.shut("LOCK TABLE duly.idempotency IN EXCLUSIVE MODE").await;
+        let release = async {
+            let met = gate.holds(2).await;
+            gate.open().await;
+            met
+        };
+        let (one, two, met) =
+            tokio::join!(world.submit(0, vec![one]), world.submit(1, vec![two]), release);
+        races += u32::from(met);
+        let answers = [one[0], two[0]];
+        let stored = answers.iter().position(|it| *it == Submitted::Stored).unwrap();
+        assert_eq!(answers[1 - stored], Submitted::Replayed { id: ids[stored] });
+        let rows =
+            format!("SELECT count(*) FROM duly.task WHERE id IN ('{}', '{}')", ids[0], ids[1]);
+        assert_eq!(gate.count(&rows).await, 1);
+    }
+    assert!(races > 0, "they met at the gate");
+}
+
+/// Whoever writes many rows does so in the order of their ids, in whichever order they are named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_in_opposite_orders_do_not_wait_for_each_other() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    gate.count("SELECT count(pg_stat_reset())").await;
+    let mut races = 0;
+    for round in 0..TIMES {
+        let tasks: Vec<_> =
+            (0..100).map(|number| world.task(round * 100 + number, Duration::ZERO)).collect();
+        let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
+        world.submit(0, tasks).await;
+        let cancel = |node: usize, tasks: Vec<TaskId>| {
+            let tenant = TenantName::default_tenant();
+            world.nodes[node].cancel(CancelTasks { tenant, tasks, reason: "raced".to_owned() })
+        };
+        gate.shut(&row(ids[50])).await;
+        let release = async {
+            let met = gate.holds(2).await;
+            gate.open().await;
+            met
+        };
+        let backwards = ids.iter().rev().copied().collect();
+        let (one, two, met) = tokio::join!(cancel(0, ids.clone()), cancel(1, backwards), release);
+        races += u32::from(met);
+        assert_eq!((one.unwrap().len(), two.unwrap().len()), (100, 100));
+        for id in [ids[0], ids[50], ids[99]] {
+            assert_eq!(world.status(id).await, Status::Cancelled);
+        }
+    }
+    assert!(races > 0, "they met at the gate");
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(gate.count(deadlocks).await, 0);
+}
+
+/// The connection of an exchange ends while its outcome is on its way. It is committed once, and a
+/// claim that is repeated gets the same leases.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exchange_survives_the_end_of_its_connection() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    let session = world.open(0, 1, Home::Remote).await;
+    for number in 0..TIMES {
+        let sequence = 2 * u64::from(number) + 1;
+        let (task, epoch) = world.held(2 * number, session, sequence).await;
+        let next = world.task(2 * number + 1, Duration::ZERO);
+        world.submit(0, vec![next.clone()]).await;
+        gate.shut(&row(task)).await;
+        let success = Outcome::Success { result: None };
+        let claim = Some(Claim { session, sequence: sequence + 1, max: 10 });
+        let exchange =
+            Exchange { session, finishes: vec![Finish::new(task, epoch, success)], claim };
+        let cut = async {
+            assert!(gate.holds(1).await, "it waits for its task");
+            gate.cut().await;
+            gate.open().await;
+        };
+        let (answer, ()) = tokio::join!(world.nodes[0].exchange(exchange.clone()), cut);
+        // The caller asks again, whatever it was told.
+        let again = world.trade(0, exchange).await;
+        if let Ok(answer) = answer {
+            assert_eq!(answer.leases, again.leases);
+        }
+        assert_eq!(again.finished, [Finished::Done]);
+        assert_eq!(again.leases.iter().map(|it| it.task).collect::<Vec<_>>(), [next.id]);
+        let after = world.read(task).await;
+        assert_eq!((after.status, after.charged), (Status::Success, 1), "{after:?}");
+        let lease = &again.leases[0];
+        assert_eq!(world.finish(0, session, lease.task, lease.epoch).await, Finished::Done);
+    }
+}

@@ -1,0 +1,109 @@
+//! Two nodes, and what tests do with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::back_off::BackOff;
+use duly_core::id::{SessionId, TaskId};
+use duly_core::lease::Lease;
+use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::{
+    Claim, Exchange, Home, Leases as _, OpenSession, Pulse as _, Rules, Sessions as _, Submit,
+    Submitted, Tasks as _,
+};
+use duly_core::state::Status;
+use duly_core::task::{NewTask, Priority};
+use duly_store::clock::ManualClock;
+use duly_store::conformance::Harness;
+use duly_store::postgres::PostgresStore;
+use duly_store::postgres::scratch::{self, Scratch};
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, NoTls};
+
+/// Two nodes on one database.
+pub(crate) struct World {
+    clock: Arc<ManualClock>,
+    pub(crate) nodes: [PostgresStore; 2],
+    pub(crate) scratch: Scratch,
+}
+
+impl World {
+    /// Two nodes on an empty database; nothing if there is no server to test on.
+    pub(crate) async fn new() -> Option<Self> {
+        let clock = Arc::new(Harness::clock());
+        let scratch = Scratch::new(&scratch::server()?, clock.clone()).await;
+        let url = scratch.url();
+        let open = || PostgresStore::open_at(&url, Rules::default(), clock.clone());
+        let nodes = [open().await.unwrap(), open().await.unwrap()];
+        Some(Self { clock, nodes, scratch })
+    }
+
+    pub(crate) fn task(&self, number: u32, delay: Duration) -> NewTask {
+        let due = self.clock.now().plus(delay);
+        NewTask {
+            id: TaskId::mint(due, number, 7),
+            lane: Lane {
+                tenant: TenantName::default_tenant(),
+                queue: QueueName::default_queue(),
+                task_type: TypeName::new("email").unwrap(),
+            },
+            priority: Priority::new(5).unwrap(),
+            run_at: due,
+            created_at: self.clock.now(),
+            retries: 3,
+            back_off: BackOff::default(),
+            timeout: None,
+            labels: std::collections::BTreeMap::new(),
+            payload: Arc::from("{}"),
+            idempotency: None,
+        }
+    }
+
+    pub(crate) async fn submit(&self, node: usize, tasks: Vec<NewTask>) -> Vec<Submitted> {
+        self.nodes[node].submit(Submit { tasks, offer: None }).await.unwrap()
+    }
+
+    pub(crate) async fn open(&self, node: usize, number: u64, home: Home) -> SessionId {
+        let id = SessionId::mint(self.clock.now(), number);
+        let types = vec![TypeName::new("email").unwrap()];
+        let name = format!("worker-{number}");
+        let session = OpenSession { id, name, tenant: None, types, queues: vec![], home };
+        self.nodes[node].open_session(session).await.unwrap();
+        id
+    }
+
+    pub(crate) async fn claim(&self, node: usize, session: SessionId, sequence: u64) -> Vec<Lease> {
+        let claim = Some(Claim { session, sequence, max: 10 });
+        let exchange = Exchange { session, finishes: vec![], claim };
+        self.nodes[node].exchange(exchange).await.unwrap().leases
+    }
+
+    pub(crate) async fn status(&self, id: TaskId) -> Status {
+        let task = self.nodes[0].get(&TenantName::default_tenant(), id).await.unwrap();
+        task.unwrap().status
+    }
+
+    /// Waits until a node has heard of something, which another one does again and again: news may
+    /// get lost while nodes come up.
+    pub(crate) async fn hear(&self, teller: usize, listener: usize) {
+        for number in 1.. {
+            assert!(number < 100, "no news arrive");
+            self.submit(teller, vec![self.task(number, Duration::ZERO)]).await;
+            let hint =
+                tokio::time::timeout(Duration::from_millis(200), self.nodes[listener].hint());
+            if hint.await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// A connection of its own, and what drives it.
+    pub(crate) async fn connect(&self) -> (Client, JoinSet<()>) {
+        let url = self.scratch.url();
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        let mut driver = JoinSet::new();
+        driver.spawn(async move { drop(connection.await) });
+        (client, driver)
+    }
+}
