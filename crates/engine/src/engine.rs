@@ -33,7 +33,7 @@ use crate::retention::{self, Sweeper};
 use crate::served::Served;
 use crate::settings::Current;
 use crate::source::LocalSource;
-use crate::submitter::{Submission, Submitter};
+use crate::submitter::{Inbox, Submission, Submitter};
 use crate::system;
 
 /// Cheap to clone; the loops end with [`Engine::close`].
@@ -298,13 +298,15 @@ impl Inner {
     fn start_loops(&self, inbox: mpsc::UnboundedReceiver<Submission>) {
         let submitter = Submitter {
             store: Arc::clone(&self.store),
-            inbox,
+            inbox: Arc::new(Inbox::new(inbox)),
             backlog: Arc::clone(&self.backlog),
             desks: Arc::clone(&self.remotes.desks),
             deadlines: Arc::clone(&self.deadlines),
             rates: Arc::clone(&self.remotes.rates),
         };
-        self.loops.spawn(submitter.run());
+        for _ in 0..self.store.submits_at_once() {
+            self.loops.spawn(submitter.clone().run());
+        }
         let (store, desks) = (Arc::clone(&self.store), Arc::clone(&self.remotes.desks));
         self.loops.spawn(pass_hints(store, desks, self.stop.clone()));
         // A process that has the store for itself is missed by nobody.

@@ -7,7 +7,7 @@ use duly_core::lease::Lease;
 use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::{Error, Exchange, Result, Store, Submit, Submitted};
 use duly_core::task::NewTask;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::backlog::Backlog;
 use crate::deadlines::Deadlines;
@@ -23,9 +23,48 @@ pub(crate) struct Submission {
 /// The tasks of a submission and what became of each.
 pub(crate) type Settled = (Vec<NewTask>, Vec<Submitted>);
 
+/// What callers have sent and nobody has stored yet.
+pub(crate) struct Inbox(Mutex<Queue>);
+
+struct Queue {
+    submissions: mpsc::UnboundedReceiver<Submission>,
+    /// Did not fit into the last call.
+    held_over: Option<Submission>,
+}
+
+impl Inbox {
+    pub(crate) fn new(submissions: mpsc::UnboundedReceiver<Submission>) -> Self {
+        Self(Mutex::new(Queue { submissions, held_over: None }))
+    }
+
+    /// Waits for a submission and takes along what else fits into one call; nothing when every
+    /// sender is gone.
+    async fn gather(&self) -> Option<Vec<Submission>> {
+        let mut queue = self.0.lock().await;
+        let first = match queue.held_over.take() {
+            Some(submission) => submission,
+            None => queue.submissions.recv().await?,
+        };
+        let (mut count, mut bytes) = (first.tasks.len(), size(&first));
+        let mut group = vec![first];
+        while let Ok(next) = queue.submissions.try_recv() {
+            count += next.tasks.len();
+            bytes += size(&next);
+            if count > STORE_BATCH || bytes > STORE_BATCH_BYTES {
+                queue.held_over = Some(next);
+                break;
+            }
+            group.push(next);
+        }
+        Some(group)
+    }
+}
+
+/// Stores what is in the inbox, beside others if the store has use for them.
+#[derive(Clone)]
 pub(crate) struct Submitter {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) inbox: mpsc::UnboundedReceiver<Submission>,
+    pub(crate) inbox: Arc<Inbox>,
     pub(crate) backlog: Arc<Backlog>,
     pub(crate) desks: Desks,
     pub(crate) deadlines: Arc<Deadlines>,
@@ -34,34 +73,13 @@ pub(crate) struct Submitter {
 
 impl Submitter {
     /// Works until every sender is gone.
-    pub(crate) async fn run(mut self) {
-        let mut held_over = None;
-        while let Some(group) = self.gather(&mut held_over).await {
+    pub(crate) async fn run(self) {
+        while let Some(group) = self.inbox.gather().await {
             self.run_once(group).await;
         }
     }
 
-    /// Waits for a submission and takes along what else fits into one call.
-    async fn gather(&mut self, held_over: &mut Option<Submission>) -> Option<Vec<Submission>> {
-        let first = match held_over.take() {
-            Some(submission) => submission,
-            None => self.inbox.recv().await?,
-        };
-        let (mut count, mut bytes) = (first.tasks.len(), size(&first));
-        let mut group = vec![first];
-        while let Ok(next) = self.inbox.try_recv() {
-            count += next.tasks.len();
-            bytes += size(&next);
-            if count > STORE_BATCH || bytes > STORE_BATCH_BYTES {
-                *held_over = Some(next);
-                break;
-            }
-            group.push(next);
-        }
-        Some(group)
-    }
-
-    async fn run_once(&mut self, group: Vec<Submission>) {
+    async fn run_once(&self, group: Vec<Submission>) {
         let mut tasks = Vec::with_capacity(group.iter().map(|one| one.tasks.len()).sum());
         let mut callers = Vec::with_capacity(group.len());
         for submission in group {

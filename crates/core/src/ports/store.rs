@@ -391,6 +391,12 @@ pub trait Pulse {
     /// Waits for a hint that a waiting task was stored or put back, and returns all since the last
     /// call as one. Hints may be lost: polling alone is correct.
     async fn hint(&self) -> Hint;
+
+    /// How many submits it is worth having under way at once; a store with one writer has more of
+    /// each batch.
+    fn submits_at_once(&self) -> usize {
+        1
+    }
 }
 
 /// A truth store.

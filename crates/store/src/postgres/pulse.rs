@@ -9,6 +9,9 @@ use duly_core::time::Timestamp;
 use super::error::{self, Fault};
 use super::{PostgresStore, row};
 
+/// Of the connections; the others are for claims and for questions.
+const SUBMITS: usize = 2;
+
 #[async_trait]
 impl Pulse for PostgresStore {
     async fn now(&self) -> Result<Timestamp> {
@@ -35,6 +38,10 @@ impl Pulse for PostgresStore {
 
     async fn hint(&self) -> Hint {
         self.hints.next().await
+    }
+
+    fn submits_at_once(&self) -> usize {
+        SUBMITS
     }
 }
 

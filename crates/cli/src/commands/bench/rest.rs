@@ -45,7 +45,10 @@ pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()
         batches = batches.min(batch_submits(run).await?);
     }
     let figure = Figure::rate("REST: single submit", single, singles);
-    run.found(figure.must(Target::AtLeast(10_000.0)).then(Target::AtLeast(20_000.0)));
+    run.found(run.per_store(
+        figure.clone().must(Target::AtLeast(10_000.0)).then(Target::AtLeast(20_000.0)),
+        figure,
+    ));
     let figure = Figure::rate("REST: batch submit", tasks, batches);
     let figure = figure.beside(limits.lives.tasks, limits.lives.submit);
     run.found(figure.must(Target::Ratio(0.5)).then(Target::Ratio(0.7)));

@@ -24,7 +24,7 @@ use crate::postgres::wakes::Wakes;
 
 /// So many outcomes are committed beside the claim that came with them, on another core of the
 /// server. Whoever repeats the call finds either done as if they had been one.
-const LARGE: usize = 128;
+const LARGE: usize = 16;
 /// At least so many ranges are looked at, since some may turn out to be empty.
 const RANGES: usize = 16;
 
