@@ -6,12 +6,16 @@ $$;
 
 -- (tenant, queue, type), numbered, so that rows and due keys stay small. Names sort by their bytes.
 CREATE TABLE duly.lane (
-    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tenant text COLLATE "C" NOT NULL,
-    queue  text COLLATE "C" NOT NULL,
-    type   text COLLATE "C" NOT NULL,
+    id      integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- In which transaction. Nodes read what is new by it: numbers do not become visible in their order.
+    made_in xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    tenant  text COLLATE "C" NOT NULL,
+    queue   text COLLATE "C" NOT NULL,
+    type    text COLLATE "C" NOT NULL,
     UNIQUE (tenant, queue, type)
 );
+
+CREATE INDEX lane_made_in ON duly.lane (made_in);
 
 -- One row per task, in a partition per day of its first due time, which its id carries. No index
 -- mentions a column that changes, and every page keeps room, so that updates stay on it. What
@@ -24,7 +28,8 @@ CREATE TABLE duly.task (
     finished_at bigint,
     -- When the lease is overdue, if that was moved.
     extended_to bigint,
-    -- Who holds or held the last lease, and with which of its claims it came.
+    -- Who holds or held the last lease, and with which of its claims it came: the complement of that
+    -- number from when a handler's own transaction has finished the task until its batch is told.
     session     uuid,
     sequence    bigint,
     epoch       integer  NOT NULL,

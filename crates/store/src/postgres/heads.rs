@@ -37,14 +37,23 @@ struct Belief {
     heard: u64,
     /// When a transaction of this node last said so, which had changed the range itself.
     settled: u64,
+    /// Where that one had begun to look.
+    since: i64,
 }
 
 /// A moment in what this node has heard: whoever looks into the table afterwards sees all of that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment(u64);
 
-/// Where a range starts; nothing if it is empty.
-pub(super) type Head = (Range, Option<i64>);
+/// What a look at a range has shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) range: Range,
+    /// Where it began; it tells nothing of what lies before.
+    pub(super) since: i64,
+    /// What comes first from there on, if anything does.
+    pub(super) head: Option<i64>,
+}
 
 impl Heads {
     /// To be taken before looking into the table.
@@ -62,22 +71,24 @@ impl Heads {
     }
 
     /// What a committed transaction of this node has left of ranges. It looked after this moment.
-    pub(super) fn settle(&self, since: Moment, heads: impl IntoIterator<Item = Head>) {
+    pub(super) fn settle(&self, moment: Moment, looks: impl IntoIterator<Item = Look>) {
         let mut beliefs = self.beliefs.lock();
         let settled = beliefs.next_version();
-        for (range, head) in heads {
+        for Look { range, since, head } in looks {
             let known = beliefs.get(range);
-            let at = if known.heard > since.0 { earlier(known.at, head) } else { head };
-            beliefs.set(range, Belief { at, settled, ..known });
+            let unseen = known.heard > moment.0 || known.at.is_some_and(|at| at < since);
+            let at = if unseen { earlier(known.at, head) } else { head };
+            beliefs.set(range, Belief { at, settled, since, ..known });
         }
     }
 
     /// What a look at all ranges has shown that began after this moment; those that it did not show
-    /// are empty. What was heard or settled meanwhile is known better. Answers the earliest start
-    /// that nobody had told of.
-    pub(super) fn learn(&self, since: Moment, heads: &HashMap<Range, i64>) -> Option<i64> {
+    /// are empty. What was heard or settled meanwhile is known better, except for what lies before
+    /// where it was settled: a transaction that was open for long may have put it there. Answers the
+    /// earliest start that nobody had told of.
+    pub(super) fn learn(&self, moment: Moment, heads: &HashMap<Range, i64>) -> Option<i64> {
         let mut beliefs = self.beliefs.lock();
-        let is_old = |belief: &Belief| belief.heard <= since.0 && belief.settled <= since.0;
+        let is_old = |belief: &Belief| belief.heard <= moment.0 && belief.settled <= moment.0;
         let gone: Vec<_> = beliefs
             .by_range
             .iter()
@@ -90,7 +101,7 @@ impl Heads {
         let mut news = None;
         for (range, at) in heads {
             let known = beliefs.get(*range);
-            if known.settled > since.0 {
+            if known.settled > moment.0 && *at >= known.since {
                 continue;
             }
             if known.at.is_none_or(|known| *at < known) {
@@ -202,17 +213,21 @@ mod tests {
 
     const RANGE: Range = Range { lane: 1, rank: 4 };
 
+    fn look(since: i64, head: Option<i64>) -> [Look; 1] {
+        [Look { range: RANGE, since, head }]
+    }
+
     #[test]
     fn a_look_does_not_hide_what_came_meanwhile() {
         let heads = Heads::default();
         let next = || heads.next(|_, _| true);
         let before = heads.moment();
         heads.add(RANGE, 70);
-        heads.settle(before, [(RANGE, None)]);
+        heads.settle(before, look(0, None));
         assert_eq!(next(), Some(70));
         assert_eq!(heads.learn(before, &HashMap::default()), None);
         assert_eq!(next(), Some(70));
-        heads.settle(heads.moment(), [(RANGE, Some(90))]);
+        heads.settle(heads.moment(), look(0, Some(90)));
         assert_eq!(next(), Some(90));
         heads.learn(heads.moment(), &HashMap::default());
         assert_eq!(next(), None);
@@ -224,11 +239,25 @@ mod tests {
         heads.add(RANGE, 70);
         let shown: HashMap<_, _> = [(RANGE, 70)].into_iter().collect();
         let before = heads.moment();
-        heads.settle(before, [(RANGE, None)]);
+        heads.settle(before, look(0, None));
         assert_eq!(heads.learn(before, &shown), None);
         assert_eq!(heads.next(|_, _| true), None);
         assert_eq!(heads.learn(heads.moment(), &shown), Some(70), "now it is news");
         assert_eq!(heads.next(|_, _| true), Some(70));
+    }
+
+    #[test]
+    fn what_comes_late_is_not_hidden_by_looks_that_began_behind_it() {
+        let heads = Heads::default();
+        let shown: HashMap<_, _> = [(RANGE, 30)].into_iter().collect();
+        let (listing, claiming) = (heads.moment(), heads.moment());
+        // A claim ends while all ranges are listed, and another one after that.
+        heads.settle(claiming, look(70, Some(90)));
+        assert_eq!(heads.learn(listing, &shown), Some(30));
+        heads.settle(claiming, look(80, Some(90)));
+        assert_eq!(heads.next(|_, _| true), Some(30));
+        heads.settle(heads.moment(), look(30, Some(90)));
+        assert_eq!(heads.next(|_, _| true), Some(90), "the look began there");
     }
 
     #[test]

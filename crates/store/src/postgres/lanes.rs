@@ -1,5 +1,6 @@
 //! The dictionary of lanes, as far as this node has met them. Lanes are made and never change, so
-//! what is known stays true.
+//! what is known stays true. Applications make lanes too, in transactions that may take long, so
+//! that numbers do not become visible in their order: what is new is told by transactions.
 
 use std::sync::Arc;
 
@@ -24,22 +25,28 @@ struct Known {
     by_id: HashMap<LaneId, Arc<Lane>>,
     /// In the order in which this node has met them.
     met: Vec<(LaneId, Arc<Lane>)>,
-    /// The highest number.
-    last: LaneId,
+    /// All lanes of transactions before this one are known.
+    before: Option<String>,
 }
 
-/// Held by whoever makes lanes, until the commit: numbers become visible in their order.
+/// Held by nodes that make lanes, until the commit: they count them.
 const LOCK: i64 = 0x6475_6c79_0000_0002;
 
 impl Lanes {
     /// Reads lanes that others have made since.
     pub(super) async fn load(&self, client: &impl GenericClient) -> Result<()> {
-        let last = self.known.read().last;
-        let select = "/* lane.load */ SELECT id, tenant, queue, type FROM duly.lane
-            WHERE id > $1 ORDER BY id";
-        for row in client.query(select, &[&last]).await? {
-            self.remember(row.try_get(0)?, row::lane(&row, 1)?);
+        let before = self.known.read().before.clone().unwrap_or_else(|| "0".to_owned());
+        let select = "/* lane.load */ SELECT lane.id, tenant, queue, type,
+                pg_snapshot_xmin(pg_current_snapshot())::text
+            FROM (SELECT) once LEFT JOIN duly.lane ON lane.made_in >= $1::text::xid8
+            ORDER BY lane.id";
+        let rows = client.query(select, &[&before]).await?;
+        for row in &rows {
+            if let Some(id) = row.try_get(0)? {
+                self.remember(id, row::lane(row, 1)?);
+            }
         }
+        self.known.write().before = rows.first().map(|row| row.try_get(4)).transpose()?;
         Ok(())
     }
 
@@ -83,6 +90,7 @@ impl Lanes {
         let names = |name: fn(&Lane) -> &str| new.iter().map(|it| name(it)).collect::<Vec<_>>();
         let insert = "/* lane.make */ INSERT INTO duly.lane (tenant, queue, type)
             SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+            ON CONFLICT (tenant, queue, type) DO UPDATE SET type = excluded.type
             RETURNING id, tenant, queue, type";
         let tenants = names(|lane| lane.tenant.as_str());
         let queues = names(|lane| lane.queue.as_str());
@@ -98,7 +106,6 @@ impl Lanes {
             return;
         }
         let shared = Arc::new(lane.clone());
-        known.last = known.last.max(id);
         known.met.push((id, Arc::clone(&shared)));
         known.by_id.insert(id, shared);
         known.by_name.insert(lane, id);

@@ -149,9 +149,11 @@ impl Node {
     /// hinted at.
     pub(super) async fn look_around(&self) -> Result<()> {
         let client = self.pool.get().await?;
-        self.lanes.load(&client).await?;
         let moment = self.heads.moment();
-        let found = self.heads.learn(moment, &heads::list(&client).await?);
+        let starts = heads::list(&client).await?;
+        // Afterwards, so that no range is in a lane that nobody knows.
+        self.lanes.load(&client).await?;
+        let found = self.heads.learn(moment, &starts);
         if let Some(earliest) = found {
             self.hints.send(Hint::anywhere(row::instant(earliest)));
         }

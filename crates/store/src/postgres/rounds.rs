@@ -1,27 +1,43 @@
 //! What a node does from time to time, whether or not anything happens.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::Result;
 use super::listener;
 use super::node::Node;
 
-/// How long a node goes without looking around.
+/// How long a node goes without looking around, at the least and at the most. An application that
+/// submits in a transaction of its own tells nobody, and its tasks lie before where claims look if
+/// others have committed meanwhile.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// Looking takes this part of the time, unless it takes too long for that.
+const SHARE: u32 = 50;
+/// How long a node goes without the rest.
 const ROUND: Duration = Duration::from_secs(10);
 
 /// Makes rounds, for ever.
 pub(super) async fn run(node: &Node) {
+    let (mut pause, mut last) = (PAUSE.0, Instant::now());
     loop {
-        tokio::time::sleep(ROUND).await;
-        if let Err(fault) = round(node).await {
-            tracing::debug!(%fault, "the store cannot be looked at");
+        tokio::time::sleep(pause).await;
+        let began = Instant::now();
+        note(node.look_around().await);
+        pause = (began.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
+        if last.elapsed() >= ROUND {
+            note(round(node).await);
+            last = Instant::now();
         }
     }
 }
 
-/// Finds what news did not tell, and makes the days that come next.
+fn note(done: Result<()>) {
+    if let Err(fault) = done {
+        tracing::debug!(%fault, "the store cannot be looked at");
+    }
+}
+
+/// Makes the days that come next, and counts who listens.
 async fn round(node: &Node) -> Result<()> {
-    node.look_around().await?;
     node.make_next_days().await?;
     count_nodes(node).await
 }

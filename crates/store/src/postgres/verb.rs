@@ -39,7 +39,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::error::Result;
-use super::heads::{self, Head};
+use super::heads::{self, Look};
 use super::range::{LaneId, Range};
 use super::wakes::Wakes;
 use super::{PostgresStore, row};
@@ -99,7 +99,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Where the ranges start now out of which something was taken.
-    async fn settle(&mut self) -> Result<Vec<Head>> {
+    async fn settle(&mut self) -> Result<Vec<Look>> {
         let ranges = self.wakes.unsettled();
         if ranges.is_empty() {
             return Ok(Vec::new());
@@ -107,13 +107,13 @@ impl<'a> Scope<'a> {
         let lanes: Vec<_> = ranges.iter().map(|range| range.lane).collect();
         let ranks: Vec<_> = ranges.iter().map(|range| range.rank).collect();
         let after = vec![i64::MIN; ranges.len()];
-        let mut heads = Vec::with_capacity(ranges.len());
+        let mut looks = Vec::with_capacity(ranges.len());
         for row in self.query(heads::SOME, &[&lanes, &ranks, &after]).await? {
             let range = Range { lane: row.try_get(0)?, rank: row.try_get(1)? };
-            heads.push((range, row.try_get(2)?));
+            looks.push(Look { range, since: i64::MIN, head: row.try_get(2)? });
             self.wakes.seen(range);
         }
-        Ok(heads)
+        Ok(looks)
     }
 }
 
@@ -145,11 +145,11 @@ impl PostgresStore {
         let mut scope = Scope { store: self, transaction, now, wakes: Wakes::default() };
         let answer = verb.apply(&mut scope).await?;
         let moment = self.heads.moment();
-        let heads = scope.settle().await?;
+        let looks = scope.settle().await?;
         let committing = Committing { store: self, wakes: Some(scope.wakes) };
         scope.transaction.commit().await?;
         drop(committing);
-        self.heads.settle(moment, heads);
+        self.heads.settle(moment, looks);
         Ok(answer)
     }
 }

@@ -15,7 +15,7 @@ use super::state::each;
 use super::{Scope, Verb, finish};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
-use crate::postgres::heads::{self, Head, Moment};
+use crate::postgres::heads::{self, Look, Moment};
 use crate::postgres::lease;
 use crate::postgres::range::Range;
 use crate::postgres::row;
@@ -74,7 +74,7 @@ impl PostgresStore {
     fn note(&self, traded: &Traded) {
         self.clock.learn(traded.now);
         self.pauses.replace(traded.paused.iter().cloned());
-        self.heads.settle(traded.looked_at, traded.heads.iter().copied());
+        self.heads.settle(traded.looked_at, traded.looks.iter().copied());
     }
 
     /// One answer per finish: some were given, plain successes are done or have to be looked up.
@@ -198,7 +198,7 @@ struct Traded {
     picky: bool,
     echo: bool,
     paused: Vec<(duly_core::name::TenantName, duly_core::name::QueueName)>,
-    heads: Vec<Head>,
+    looks: Vec<Look>,
     looked_at: Moment,
 }
 
@@ -210,8 +210,8 @@ impl Verb for Trade<'_> {
         let looked_at = self.look(scope.store, &scope.wakes);
         let traded = self.call(scope.store, scope.transaction(), looked_at, Part::Whole).await?;
         // The look came after what this transaction has put there.
-        for (range, _) in &traded.heads {
-            scope.wakes.seen(*range);
+        for look in &traded.looks {
+            scope.wakes.seen(look.range);
         }
         Ok(Traded { slow, ..traded })
     }
@@ -293,7 +293,8 @@ async fn read(
     looked_at: LookedAt,
 ) -> Result<Traded> {
     let heads: Option<Vec<Option<i64>>> = found.try_get("heads")?;
-    let heads = heads.unwrap_or_default();
+    let LookedAt { ranges, since, moment } = looked_at;
+    let looks = ranges.into_iter().zip(since).zip(heads.unwrap_or_default());
     Ok(Traded {
         now: found.try_get("at")?,
         slow: Vec::new(),
@@ -304,7 +305,7 @@ async fn read(
         picky: found.try_get::<_, Option<bool>>("picky")?.unwrap_or(false),
         echo: found.try_get("echo")?,
         paused: lease::paused(found)?,
-        heads: looked_at.ranges.into_iter().zip(heads).collect(),
-        looked_at: looked_at.moment,
+        looks: looks.map(|((range, since), head)| Look { range, since, head }).collect(),
+        looked_at: moment,
     })
 }
