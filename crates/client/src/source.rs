@@ -98,6 +98,10 @@ impl RemoteSource {
 
 #[async_trait]
 impl WorkSource for RemoteSource {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session())
+    }
+
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed> {
         tokio::select! {
             biased;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::id::TaskId;
+use crate::id::{SessionId, TaskId};
 use crate::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
 use crate::log::LogChunk;
 use crate::name::Lane;
@@ -56,6 +56,17 @@ impl Lease {
     pub fn idempotency_key(&self) -> String {
         format!("{}-{}", self.task, self.run)
     }
+}
+
+/// What a write on behalf of a lease is conditional on: nobody else's lease has all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fence {
+    /// Which task.
+    pub task: TaskId,
+    /// Under which grant.
+    pub epoch: u32,
+    /// Who holds it.
+    pub session: SessionId,
 }
 
 /// What a worker says of one lease.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::ports::store::{Report, ReportItem, Reported};
 use duly_core::ports::work_source::{Closed, TakenBack, Unheard, WorkSource};
@@ -26,6 +27,10 @@ pub(crate) struct LocalSource {
 
 #[async_trait]
 impl WorkSource for LocalSource {
+    fn session(&self) -> Option<SessionId> {
+        Some(self.desk.session().id)
+    }
+
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed> {
         let leases = self.desk.place(max).ok_or(Closed)?;
         let mut call = ClaimCall { leases, finishes: &self.finishes };

@@ -96,6 +96,7 @@ impl Executor {
         let board = Arc::<Board>::default();
         let floor = Floor {
             registry,
+            source: Arc::clone(&source),
             random,
             tracker: TaskTracker::new(),
             abort: CancellationToken::new(),

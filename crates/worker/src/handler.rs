@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::json;
-use duly_core::lease::Lease;
+use duly_core::lease::{Fence, Lease};
 use duly_core::limits::CHECKPOINT_BYTES;
 use duly_core::progress::Progress;
 use duly_core::task::Failure;
@@ -42,6 +42,7 @@ pub trait Handler: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Context {
     lease: Lease,
+    fence: Option<Fence>,
     cancels: Cancels,
     notes: Arc<Notes>,
 }
@@ -49,12 +50,17 @@ pub struct Context {
 impl Context {
     /// The attempt made under this lease.
     pub fn new(lease: Lease) -> Self {
-        Self::within(lease, Cancels::default(), Arc::default())
+        Self::within(lease, None, Cancels::default(), Arc::default())
     }
 
     /// The same, in a worker that hears of leases that are gone and passes the notes on.
-    pub(crate) fn within(lease: Lease, cancels: Cancels, notes: Arc<Notes>) -> Self {
-        Self { lease, cancels, notes }
+    pub(crate) fn within(
+        lease: Lease,
+        fence: Option<Fence>,
+        cancels: Cancels,
+        notes: Arc<Notes>,
+    ) -> Self {
+        Self { lease, fence, cancels, notes }
     }
 
     /// Adds a line to the attempt's log. Others can read it about a second later, and its last
@@ -101,6 +107,13 @@ impl Context {
     /// Whether the lease is gone: the task was cancelled, or the lease was lost.
     pub fn is_cancelled(&self) -> bool {
         self.cancels.holds(self.lease.task, self.lease.epoch)
+    }
+
+    /// What a write under this lease is conditional on, for a handler that commits its effect and
+    /// the task's success in one transaction of the store's database. Nothing where the worker cannot
+    /// tell who holds its leases.
+    pub fn fence(&self) -> Option<Fence> {
+        self.fence
     }
 
     /// The lease itself.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::id::TaskId;
+use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
 use crate::ports::store::{ReportItem, Reported};
 
@@ -42,6 +42,12 @@ pub type RollCall = Box<dyn FnOnce(Vec<TaskId>) + Send>;
 /// A worker's view of the system, in process or over the network.
 #[async_trait]
 pub trait WorkSource: Send + Sync {
+    /// Who holds the leases of now, where the source can tell. One that was granted to an earlier
+    /// session of this worker is lost.
+    fn session(&self) -> Option<SessionId> {
+        None
+    }
+
     /// Waits for work and returns between one and `max` leases. While the call waits, the worker
     /// is known to have `max` free places, and a task may be handed to it as it is submitted.
     ///

@@ -8,9 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use duly_core::json;
-use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::lease::{Fence, Finish, Lease, Outcome};
 use duly_core::limits::RESULT_BYTES;
 use duly_core::ports::random::Random;
+use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Failure;
 use futures_util::FutureExt;
 use tokio::sync::mpsc::UnboundedSender;
@@ -36,6 +37,7 @@ pub(super) struct Ended {
 /// What attempts need while they run.
 pub(super) struct Floor {
     pub(super) registry: Registry,
+    pub(super) source: Arc<dyn WorkSource>,
     pub(super) random: Arc<dyn Random>,
     pub(super) tracker: TaskTracker,
     /// Stops attempts at their next await point and releases their leases.
@@ -111,7 +113,8 @@ impl Floor {
         let limit = lease.time_limit();
         let (task, epoch) = (lease.task, lease.epoch);
         let last_moment = limit + handler.wind_up();
-        let context = Context::within(lease, self.cancels.clone(), Arc::clone(notes));
+        let fence = self.source.session().map(|session| Fence { task, epoch, session });
+        let context = Context::within(lease, fence, self.cancels.clone(), Arc::clone(notes));
         let cancelled = async {
             self.cancels.of(task, epoch).await;
             tokio::time::sleep(CANCEL_GRACE).await;
