@@ -8,6 +8,7 @@ mod days;
 mod dead_letters;
 mod error;
 mod filter;
+mod finish_in;
 #[cfg(test)]
 mod handmade;
 mod heads;
@@ -53,6 +54,7 @@ use duly_core::ports::store::Rules;
 use tokio::task::JoinSet;
 
 use self::error::Fault;
+pub use self::finish_in::{FinishError, finish_in};
 use self::node::Node;
 pub use self::open::OpenError;
 use self::pool::Pool;

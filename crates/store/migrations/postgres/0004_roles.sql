@@ -1,14 +1,16 @@
--- Rights for those who run the engine and for those who answer queries, to be granted to the users
--- of an installation that keeps them apart. Whoever may not make roles goes without.
+-- Rights for those who run the engine, for those who answer queries and for applications that submit
+-- and finish tasks in transactions of their own, to be granted to the users of an installation that
+-- keeps them apart. Whoever may not make roles goes without.
 DO $$
 DECLARE
-    role text;
+    roles constant text[] := ARRAY['duly_engine', 'duly_query', 'duly_application'];
+    role  text;
 BEGIN
     IF NOT (SELECT rolcreaterole OR rolsuper FROM pg_roles WHERE rolname = current_user) THEN
-        RAISE NOTICE 'the roles duly_engine and duly_query are not made: % may not', current_user;
+        RAISE NOTICE 'the roles % are not made: % may not', roles, current_user;
         RETURN;
     END IF;
-    FOREACH role IN ARRAY ARRAY['duly_engine', 'duly_query'] LOOP
+    FOREACH role IN ARRAY roles LOOP
         BEGIN
             EXECUTE format('CREATE ROLE %I NOLOGIN', role);
         EXCEPTION WHEN duplicate_object OR unique_violation THEN

@@ -32,7 +32,7 @@ $$;
 -- Stores new tasks, whose ids come sorted. The first `room` of those that are due and alone in one of
 -- the lanes `servable` are granted at once, under claim `asked` of session `who`; `turns` is the order
 -- in which they were submitted.
-CREATE FUNCTION duly.submit(
+CREATE FUNCTION duly.submit_batch(
     ids uuid[], turns integer[], run_ats bigint[], created_ats bigint[], lanes integer[],
     ranks smallint[], retries integer[], timeouts integer[], back_offs text[], labels text[],
     payloads text[], who uuid, asked bigint, room integer, servable integer[], since bigint,

@@ -140,6 +140,18 @@ BEGIN
 END
 $$;
 
+-- Which of these leases of a session have ended in transactions of their handlers, each once: the
+-- claims that they came with.
+CREATE FUNCTION duly.hear(who uuid, ended uuid[], epochs integer[]) RETURNS bigint[]
+LANGUAGE sql AS $$
+    WITH heard AS (
+        UPDATE duly.task t SET sequence = ~t.sequence
+        WHERE t.id = ANY (ended) AND t.epoch = epochs[array_position(ended, t.id)]
+          AND t.session = who AND t.sequence < 0
+        RETURNING t.sequence)
+    SELECT array_agg(h.sequence) FROM heard h
+$$;
+
 -- Commits successes of a session and grants it what is due in these ranges, in one go. `asked` is the
 -- number of its claim; without one nothing is granted. `done` names the successes that were
 -- committed, `heads` tells where each of the ranges starts now.
@@ -181,8 +193,12 @@ BEGIN
     IF cardinality(ended) > 0 THEN
         SELECT f.done, f.sequences INTO done, sequences
         FROM duly.succeed(who, ended, ended_epochs, results, at) f;
-        IF done IS NOT NULL THEN
-            PERFORM duly.end_leases(array_fill(who, ARRAY[cardinality(done)]), sequences, true);
+        IF coalesce(cardinality(done), 0) < cardinality(ended) THEN
+            sequences := sequences || duly.hear(who, ended, ended_epochs);
+        END IF;
+        IF sequences IS NOT NULL THEN
+            PERFORM duly.end_leases(array_fill(who, ARRAY[cardinality(sequences)]), sequences,
+                                    true);
         END IF;
     END IF;
     SELECT array_agg(p.tenant), array_agg(p.queue) INTO paused_tenants, paused_queues

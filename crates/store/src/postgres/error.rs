@@ -35,6 +35,11 @@ impl Fault {
         matches!(self, Self::Raced) || self.code().is_some_and(collided)
     }
 
+    /// Whether somebody else has held a lock for too long.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
     /// Whether a task's day has no partition yet.
     pub(super) fn is_missing_day(&self) -> bool {
         // A table of ours has no other check.

@@ -15,6 +15,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0005_submit.sql"),
     include_str!("../../migrations/postgres/0006_exchange.sql"),
     include_str!("../../migrations/postgres/0007_nodes.sql"),
+    include_str!("../../migrations/postgres/0008_checks.sql"),
+    include_str!("../../migrations/postgres/0009_application_submit.sql"),
+    include_str!("../../migrations/postgres/0010_application_finish.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

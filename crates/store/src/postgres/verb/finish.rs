@@ -43,11 +43,11 @@ struct News<'a> {
 }
 
 impl<'a> News<'a> {
-    fn add(&mut self, state: &State, item: &'a Finish) {
+    fn add(&mut self, state: &State, item: &'a Finish, attempt: u32) {
         self.progress.extend(item.progress.as_ref().map(|progress| (state.id, progress)));
         self.logs.extend(item.log.as_ref().map(|chunk| {
             let (epoch, run) = (state.epoch, state.run);
-            let attempt = row::encode_count(state.charged + 1);
+            let attempt = row::encode_count(attempt);
             Logged { task: state.id, epoch, run, attempt, chunk }
         }));
     }
@@ -65,12 +65,19 @@ async fn one<'a>(
     if scope.is_foreign(exchange.session, state.lane).await? {
         return Ok(Finished::Unknown);
     }
-    if !state.is_held(session, row::encode_count(item.epoch)) {
+    let epoch = row::encode_count(item.epoch);
+    if state.is_untold(session, epoch) {
+        news.add(state, item, state.charged);
+        ledger.tell(state);
+        let same = is_same(state.status, &item.outcome);
+        return Ok(if same { Finished::Done } else { Finished::LeaseLost });
+    }
+    if !state.is_held(session, epoch) {
         let known =
             repeats(state, session, item) || was_heard(scope, exchange, item, state).await?;
         return Ok(if known { Finished::Done } else { Finished::LeaseLost });
     }
-    news.add(state, item);
+    news.add(state, item, state.charged + 1);
     conclude(scope, state, item, ledger)?;
     Ok(Finished::Done)
 }

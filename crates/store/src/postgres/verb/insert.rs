@@ -17,7 +17,7 @@ use crate::postgres::wakes::Wakes;
 /// The epoch of a task's first grant.
 const FIRST_EPOCH: u32 = 1;
 
-const INSERT: &str = "/* submit */ SELECT * FROM duly.submit(
+const INSERT: &str = "/* submit */ SELECT * FROM duly.submit_batch(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
 
 /// What became of new tasks.

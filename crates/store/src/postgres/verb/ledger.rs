@@ -19,6 +19,8 @@ pub(super) struct Ledger {
     out: Vec<Due>,
     wait: Vec<Due>,
     leases: Vec<EndedLease>,
+    /// Tasks whose batches are told only now that their leases have ended.
+    told: Vec<Uuid>,
     attempts: Vec<Attempt>,
     dead: Vec<Dead>,
     revived: Vec<Uuid>,
@@ -79,6 +81,13 @@ impl Ledger {
         if let (Some(session), Some(sequence)) = (state.session, state.sequence) {
             self.leases.push(EndedLease { session, sequence, heard });
         }
+    }
+
+    /// The task's lease has ended in a transaction of its handler; its batch is told now.
+    pub(super) fn tell(&mut self, state: &mut State) {
+        state.sequence = state.sequence.map(|sequence| !sequence);
+        self.end_lease(state, true);
+        self.told.push(state.id);
     }
 
     /// Keeps a try that is about to end.
@@ -157,6 +166,11 @@ impl Ledger {
     }
 
     async fn end_leases(&self, scope: &Scope<'_>) -> Result<()> {
+        if !self.told.is_empty() {
+            let update = "/* task.tell */ UPDATE duly.task SET sequence = ~sequence
+                WHERE id = ANY($1) AND sequence < 0";
+            scope.execute(update, &[&self.told]).await?;
+        }
         for heard in [true, false] {
             let ended: Vec<_> = self.leases.iter().filter(|it| it.heard == heard).collect();
             if !ended.is_empty() {

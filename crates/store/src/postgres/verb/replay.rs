@@ -44,6 +44,9 @@ fn open_run(state: &mut State, run_at: i64, ledger: &mut Ledger) {
     if state.status == Status::Failed {
         ledger.revive(state);
     }
+    if state.sequence.is_some_and(|sequence| sequence < 0) {
+        ledger.tell(state);
+    }
     state.move_on(Event::Replay, run_at);
     state.run += 1;
     (state.charged, state.losses) = (0, 0);

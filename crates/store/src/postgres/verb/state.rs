@@ -100,6 +100,12 @@ impl State {
         self.status == Status::Running && self.epoch == epoch && self.session == Some(session)
     }
 
+    /// Whether a transaction of its handler has ended this lease, and its batch has not been told.
+    pub(super) fn is_untold(&self, session: Uuid, epoch: i32) -> bool {
+        let same = self.epoch == epoch && self.session == Some(session);
+        same && self.sequence.is_some_and(|sequence| sequence < 0)
+    }
+
     pub(super) fn policy(&self) -> Result<BackOff> {
         row::decode_back_off(self.back_off.as_deref(), self.id)
     }
