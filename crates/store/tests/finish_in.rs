@@ -43,7 +43,7 @@ impl World {
         let mut driver = JoinSet::new();
         driver.spawn(async move { drop(connection.await) });
         let set = format!(
-            "SET duly.now_ms = {}; CREATE TABLE effect (task uuid NOT NULL)",
+            "SET duly.now_ms = {}; DROP TABLE IF EXISTS effect; CREATE TABLE effect (task uuid NOT NULL)",
             clock.now().millis()
         );
         app.batch_execute(&set).await.unwrap();

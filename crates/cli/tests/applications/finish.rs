@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use super::world::{App, World};
 
 const TASKS: i64 = 150;
-const EFFECTS: &str = "CREATE TABLE effect (task uuid NOT NULL)";
+const EFFECTS: &str = "DROP TABLE IF EXISTS effect; CREATE TABLE effect (task uuid NOT NULL)";
 
 /// Has an effect, and may come to grief before or after its commit.
 struct Unlucky {

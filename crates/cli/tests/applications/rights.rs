@@ -45,7 +45,7 @@ async fn names_of_the_caller_mean_nothing_inside() {
     let Some(world) = World::start(1).await else { return };
     let app = world.connect().await;
     app.batch_execute(
-        "CREATE SCHEMA trap;
+        "DROP SCHEMA IF EXISTS trap CASCADE; CREATE SCHEMA trap;
          CREATE FUNCTION trap.btrim(text, text) RETURNS text LANGUAGE sql AS $$ SELECT 'trap' $$;
          CREATE FUNCTION trap.starts_with(text, text) RETURNS boolean LANGUAGE sql
              AS $$ SELECT true $$;

@@ -20,7 +20,7 @@ async fn what_is_rolled_back_leaves_nothing() {
     let app = world.connect().await;
     let before = app.count(ALL).await;
     app.batch_execute("BEGIN").await.unwrap();
-    app.submit("'email', queue => 'new', delay => '100 days', idempotency_key => 'k'")
+    app.submit("'email', queue => 'new', delay => '333 days', idempotency_key => 'k'")
         .await
         .unwrap();
     assert_eq!(app.count(ALL).await, before + 5, "a row in each table, and a day");
@@ -34,7 +34,7 @@ async fn what_is_committed_runs_soon_and_once() -> anyhow::Result<()> {
     let (tell, mut told) = unbounded_channel();
     world.work(&Registry::new().with("email", Telling(tell))).await;
     let app = world.connect().await;
-    app.batch_execute("BEGIN; CREATE TABLE orders (id int); INSERT INTO orders VALUES (1)").await?;
+    app.batch_execute("DROP TABLE IF EXISTS orders; BEGIN; CREATE TABLE orders (id int)").await?;
     let id = app.submit(r#"'email', '{"order": 1}'"#).await?;
     assert!(world.rest.get_task(id, None).await.is_err(), "nobody sees it before the commit");
     app.batch_execute("COMMIT").await?;

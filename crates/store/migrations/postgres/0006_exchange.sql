@@ -141,15 +141,22 @@ END
 $$;
 
 -- Which of these leases of a session have ended in transactions of their handlers, each once: the
--- claims that they came with.
+-- claims that they came with. The ids come sorted.
 CREATE FUNCTION duly.hear(who uuid, ended uuid[], epochs integer[]) RETURNS bigint[]
-LANGUAGE sql AS $$
-    WITH heard AS (
+LANGUAGE plpgsql AS $$
+DECLARE
+    heard bigint[];
+BEGIN
+    PERFORM duly.plan_for(ended);
+    WITH told AS (
         UPDATE duly.task t SET sequence = ~t.sequence
-        WHERE t.id = ANY (ended) AND t.epoch = epochs[array_position(ended, t.id)]
+        WHERE t.id = ANY (ended) AND t.id BETWEEN ended[1] AND ended[cardinality(ended)]
+          AND t.epoch = epochs[width_bucket(t.id, ended)]
           AND t.session = who AND t.sequence < 0
         RETURNING t.sequence)
-    SELECT array_agg(h.sequence) FROM heard h
+    SELECT array_agg(t.sequence) INTO heard FROM told t;
+    RETURN heard;
+END
 $$;
 
 -- Commits successes of a session and grants it what is due in these ranges, in one go. `asked` is the
