@@ -49,17 +49,24 @@ bench-page-tool: need-cargo
 	@$(CARGO) build --locked --release -p duly-testkit --bin bench_report
 
 MINUTES ?= 5
+NODES ?= 1
 CHAOS := target/chaos
 # Clean runs reach about twice of this.
-AT_LEAST = --min-acked $$((6000 * $(MINUTES))) --min-kills $$((20 * $(MINUTES))) \
+AT_LEAST_1 = --min-acked $$((6000 * $(MINUTES))) --min-kills $$((20 * $(MINUTES))) \
            --min-pauses $$((6 * $(MINUTES))) --min-refusals $$((6 * $(MINUTES))) \
            --min-resets $$((10 * $(MINUTES))) --min-disk-full $(MINUTES)
+# Many nodes are cut off from their database for up to 10 s at a time.
+AT_LEAST_MANY = --min-acked $$((6000 * $(MINUTES))) --min-kills $$((4 * $(MINUTES))) \
+           --min-pauses $$((3 * $(MINUTES))) --min-leader-kills $(MINUTES) \
+           --min-database-restarts $(MINUTES) --min-terminations $(MINUTES) --min-cuts $(MINUTES) \
+           --min-resets $$((4 * $(MINUTES))) --min-refusals $(MINUTES)
 
-chaos: need-cargo ## Break a real server and its workers for MINUTES=5 and judge the run (SEED=…)
+chaos: need-cargo ## Break a real server and its workers for MINUTES=5 and judge the run (SEED=…, NODES=3)
 	@$(CARGO) build --locked --release -p duly-cli -p duly-testkit
-	@target/release/chaos --duly target/release/duly --folder $(CHAOS) \
+	@$(if $(filter 1,$(NODES)),true,scripts/services install)
+	@target/release/chaos --duly target/release/duly --folder $(CHAOS) --nodes $(NODES) \
 	    --seconds $$((60 * $(MINUTES))) $(if $(SEED),--seed $(SEED))
-	@target/release/judge $(CHAOS) $(AT_LEAST)
+	@target/release/judge $(CHAOS) $(if $(filter 1,$(NODES)),$(AT_LEAST_1),$(AT_LEAST_MANY))
 
 # The parts of `make check`; scripts/test runs them too.
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use duly_testkit::chaos::{Config, run};
+use duly_testkit::chaos::{Config, Ground, run};
 use duly_testkit::history::FaultKind;
 use duly_testkit::judge::{Decision, Minima, Verdict, judge};
 use duly_testkit::report;
@@ -33,6 +33,7 @@ fn config(name: &str, folder: &Path, duration: Duration) -> anyhow::Result<Confi
     Ok(Config {
         duly: DULY.into(),
         folder: folder.join("run"),
+        ground: Ground::File,
         seed: report::seeded(name)?.next_u64(),
         duration,
         faults: Vec::new(),

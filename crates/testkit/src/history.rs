@@ -77,7 +77,7 @@ pub enum Verb {
 pub struct Fault {
     /// What was done.
     pub fault: FaultKind,
-    /// To whom: `server`, the name of a worker, or `link`.
+    /// To whom: `server`, `node-0` and so on, `database`, the name of a worker, or `link`.
     pub target: String,
     /// Whether it begins or is over. A kill has no duration: both lines follow each other.
     pub phase: Edge,
@@ -98,16 +98,20 @@ pub enum FaultKind {
     Restart,
     /// Clients go away in the middle of their calls.
     Abort,
-    /// Connections between workers and server are cut.
+    /// Connections between workers and server, or between a node and the database, are cut.
     Cut,
-    /// Nothing passes between workers and server for a while.
+    /// Nothing passes there for a while.
     Hold,
-    /// Everything between workers and server is late for a while.
+    /// Everything is late there for a while.
     Delay,
     /// Answers of committed calls are thrown away and their connections reset.
     Reset,
     /// The disk of the server is full for a while.
     DiskFull,
+    /// The database ends all connections to it.
+    Terminate,
+    /// The node that led was killed, until another one leads.
+    Leaderless,
     /// Nobody broke anything, but the machine was too busy to let a process run.
     Stall,
 }

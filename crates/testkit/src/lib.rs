@@ -15,7 +15,9 @@ pub mod history;
 pub mod journal;
 pub mod judge;
 pub mod load;
+pub mod node;
 pub mod page;
+pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod raw;
@@ -29,6 +31,7 @@ pub mod trace;
 pub mod wait;
 pub mod worker;
 
+pub use self::node::Node;
 pub use self::server::Server;
 pub use self::target::Target;
 pub use self::worker::Worker;

@@ -1,4 +1,4 @@
-//! A wire between clients and the server that can be cut, held, made slow, or broken right after
+//! A wire between clients and a server that can be cut, held, made slow, or broken right after
 //! the server has answered and before the answer arrives.
 
 use std::net::SocketAddr;
@@ -64,6 +64,11 @@ impl Proxy {
         Ok(Self { address, shared, _serving: serving })
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The address that clients use.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -74,6 +79,12 @@ impl Proxy {
         let address = url.trim_start_matches("http://").parse().context("not an address")?;
         self.shared.upstream.send_replace(Some(address));
         Ok(())
+    }
+
+    /// Cuts all connections and makes no others until it [leads](Self::lead_to) somewhere again.
+    pub fn lead_nowhere(&self) {
+        self.shared.upstream.send_replace(None);
+        self.cut();
     }
 
     /// Cuts all connections.

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use duly_testkit::wait::within;
 use duly_testkit::{Target, report};
-use tokio::task::JoinSet;
-use tokio_postgres::NoTls;
 
 use super::{Cluster, submit_all};
 
 const TASKS: usize = 3_000;
+/// Ends all connections to a database but the one that does it.
+const BREAK_ALL: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_goes_on_when_all_connections_break() -> anyhow::Result<()> {
@@ -17,7 +18,7 @@ async fn work_goes_on_when_all_connections_break() -> anyhow::Result<()> {
     let target = Target::start(Duration::from_millis(20)).await?;
     let ids = submit_all(cluster.client(), &vec![target.task(); TASKS]).await?;
     within("a third has run", target.wait_for(|log| log.executions.len() > TASKS / 3)).await??;
-    let broken = break_all(&cluster.scratch.url()).await?;
+    let broken = cluster.ask(BREAK_ALL).await?;
     assert!(broken > 2, "only {broken} connections were there to break");
     let before = target.log().executions.len();
     assert!(before < TASKS, "they broke under load");
@@ -31,14 +32,4 @@ async fn work_goes_on_when_all_connections_break() -> anyhow::Result<()> {
     }
     assert!(took < Duration::from_secs(30), "it took {took:?}");
     Ok(())
-}
-
-/// Ends all connections to a database but the one that does it.
-async fn break_all(url: &str) -> anyhow::Result<i64> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    Ok(client.query_one(end, &[]).await?.try_get(0)?)
 }

@@ -1,10 +1,11 @@
 //! Many nodes of the real binary on one PostgreSQL: killed, paused, stopped, and cut off from it.
 
 mod break_off;
+mod idle;
 mod kill;
-mod node;
 mod once;
 mod pause;
+mod scale;
 mod start;
 mod stop;
 
@@ -19,17 +20,23 @@ use duly_core::id::TaskId;
 use duly_core::state::Status;
 use duly_store::clock::SystemClock;
 use duly_store::postgres::scratch::{self, Scratch};
-use duly_testkit::Target;
 use duly_testkit::wait::{PATIENCE, eventually};
+use duly_testkit::{Node, Target};
+use tokio::sync::{RwLock, RwLockReadGuard};
+use tokio::task::JoinSet;
+use tokio_postgres::NoTls;
 
-use self::node::Node;
-
+const DULY: &str = env!("CARGO_BIN_EXE_duly");
 /// How long a node may be silent in these tests.
 const TTL: Duration = Duration::from_secs(2);
+
+/// Tests share the machine, except for one that measures it.
+static TURN: RwLock<()> = RwLock::const_new(());
 
 /// Nodes on a database of their own.
 struct Cluster {
     nodes: Vec<Node>,
+    _turn: Option<RwLockReadGuard<'static, ()>>,
     // The nodes go before the database does.
     scratch: Scratch,
 }
@@ -37,19 +44,38 @@ struct Cluster {
 impl Cluster {
     /// So many nodes; nothing if there is no server to test on.
     async fn start(nodes: usize, extra: &[&str]) -> anyhow::Result<Option<Self>> {
+        let turn = TURN.read().await;
+        Self::start_in(Some(turn), "2s", nodes, extra).await
+    }
+
+    /// The same in this turn, or in that of the caller, and with another TTL.
+    async fn start_in(
+        turn: Option<RwLockReadGuard<'static, ()>>,
+        ttl: &str,
+        nodes: usize,
+        extra: &[&str],
+    ) -> anyhow::Result<Option<Self>> {
         let Some(server) = scratch::server() else { return Ok(None) };
         let scratch = Scratch::new(&server, Arc::new(SystemClock::default())).await;
-        let mut cluster = Self { nodes: Vec::new(), scratch };
+        let mut cluster = Self { nodes: Vec::new(), _turn: turn, scratch };
         for number in 0..nodes {
-            cluster.add(&format!("node-{number}"), extra).await?;
+            let flags: Vec<_> = ["--session-ttl", ttl].iter().chain(extra).copied().collect();
+            cluster.add(&format!("node-{number}"), &flags).await?;
         }
         Ok(Some(cluster))
     }
 
-    async fn add(&mut self, name: &str, extra: &[&str]) -> anyhow::Result<()> {
-        let flags: Vec<_> = ["--session-ttl", "2s"].iter().chain(extra).copied().collect();
-        self.nodes.push(Node::start(name, &self.scratch.url(), &flags).await?);
+    async fn add(&mut self, name: &str, flags: &[&str]) -> anyhow::Result<()> {
+        self.nodes.push(Node::start(DULY.as_ref(), name, &self.scratch.url(), flags).await?);
         Ok(())
+    }
+
+    /// Asks the database itself for one number.
+    async fn ask(&self, sql: &str) -> anyhow::Result<i64> {
+        let (client, connection) = tokio_postgres::connect(&self.scratch.url(), NoTls).await?;
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        Ok(client.query_one(sql, &[]).await?.try_get(0)?)
     }
 
     fn client(&self) -> &Client {

@@ -8,8 +8,8 @@ use duly_testkit::{Target, report};
 
 use super::{Cluster, executions, submit_all};
 
-const TASKS: usize = 20_000;
-const BATCH: usize = 2_000;
+const TASKS: usize = 100_000;
+const BATCH: usize = 10_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_execute_every_task_once() -> anyhow::Result<()> {

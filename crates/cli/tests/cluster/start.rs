@@ -8,7 +8,7 @@ use duly_testkit::command::{self, Ended};
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
-use super::node::DULY;
+use super::DULY;
 
 async fn serve(store: &str) -> anyhow::Result<Ended> {
     let line = ["serve", "--insecure", "--listen", "127.0.0.1:0", "--store", store];

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use duly_testkit::chaos::{Config, run};
+use duly_testkit::chaos::{Config, Ground, run};
 use duly_testkit::history::FaultKind;
 use rand::rngs::StdRng;
 use rand::{RngCore as _, SeedableRng as _};
 
 const USAGE: &str = "usage: chaos --duly BINARY --folder FOLDER --seconds N [--seed N] \
-                     [--faults kill,pause,…] [--bug NAME]";
+                     [--nodes N] [--faults kill,pause,…] [--bug NAME]";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -25,6 +25,7 @@ async fn main() -> anyhow::Result<()> {
 fn parse(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Config> {
     let (mut duly, mut folder, mut seconds) = (None, None, None);
     let (mut seed, mut faults, mut bug) = (StdRng::from_os_rng().next_u64(), Vec::new(), None);
+    let mut ground = Ground::File;
     while let Some(flag) = arguments.next() {
         let value = arguments.next().with_context(|| format!("{flag} needs a value; {USAGE}"))?;
         match flag.as_str() {
@@ -33,6 +34,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Config> 
             "--seconds" => seconds = Some(value.parse().context("--seconds needs a number")?),
             "--seed" => seed = value.parse().context("--seed needs a number")?,
             "--faults" => faults = value.split(',').map(fault).collect::<anyhow::Result<_>>()?,
+            "--nodes" => ground = on(value.parse().context("--nodes needs a number")?),
             "--bug" => bug = Some(value),
             _ => bail!("{flag} is unknown; {USAGE}"),
         }
@@ -41,11 +43,17 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Config> 
         duly: duly.context(USAGE)?,
         folder: folder.context(USAGE)?,
         duration: Duration::from_secs(seconds.context(USAGE)?),
+        ground,
         seed,
         faults,
         bug,
         healed_within: Duration::from_secs(90),
     })
+}
+
+/// One server needs nothing else; many share a database.
+fn on(nodes: usize) -> Ground {
+    if nodes > 1 { Ground::Postgres { nodes, is_durable: true } } else { Ground::File }
 }
 
 fn fault(name: &str) -> anyhow::Result<FaultKind> {

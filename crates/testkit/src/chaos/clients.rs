@@ -1,6 +1,7 @@
 //! Clients that submit without a pause, write down what they ask before they ask it, and repeat
 //! what was not answered until it is. Some go away in the middle of a call, and some cancel.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,12 +14,15 @@ use rand::{Rng as _, SeedableRng as _};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::stage::Stage;
+use super::callee;
+use super::doors::Doors;
 use crate::history::{Call, Phase, Verb, file};
 use crate::journal::{Journal, real_ns};
 use crate::wait::observe_for;
 
 const CLIENTS: u32 = 12;
+/// The same of many nodes, which share a database that is away more often.
+const CLIENTS_OF_MANY: u32 = 24;
 /// Tasks that take seconds, out of a thousand. Few: one that loses two workers is granted alone,
 /// and keeps a whole worker busy.
 const LONG: u32 = 1;
@@ -28,10 +32,14 @@ const DELAYED: u32 = 200;
 const FAILING: u32 = 100;
 /// Tasks that are cancelled after their submit, out of a thousand.
 const CANCELLED: u32 = 50;
+/// Tasks that the nodes run themselves where they do, out of a thousand.
+const HTTP: u32 = 500;
 /// Calls that their client gives up on the way, out of a thousand.
 const GIVEN_UP: u32 = 20;
 /// Milliseconds between two tasks of a client: the workers keep up, also with one of them paused.
 const PACE: std::ops::Range<u64> = 20..150;
+/// How long a client waits for an answer before it asks elsewhere.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Pause between two tries of a call that was not answered.
 const AGAIN: Duration = Duration::from_millis(50);
 /// A client asks again this often after the end of the run before it leaves an answer open.
@@ -42,26 +50,39 @@ pub(super) struct Clients {
     running: JoinSet<anyhow::Result<()>>,
 }
 
+/// What clients have in front of them.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    /// Where they ask; when one does not answer, they go to the next.
+    pub(super) doors: Doors,
+    /// Where `http` tasks go, if the servers run some of the tasks themselves.
+    pub(super) callee: Option<String>,
+}
+
 struct Shared {
-    stage: Arc<Stage>,
+    scene: Scene,
     journal: Journal,
     ops: AtomicU64,
     stop: CancellationToken,
 }
 
 impl Clients {
-    pub(super) fn start(stage: &Arc<Stage>, seed: u64, stop: CancellationToken) -> Self {
+    pub(super) fn start(
+        folder: &Path,
+        scene: Scene,
+        seed: u64,
+        stop: CancellationToken,
+    ) -> anyhow::Result<Self> {
         let mut running = JoinSet::new();
-        let journal = Journal::open(&stage.folder.join(file::CLIENT));
-        let journal = journal.expect("the folder of the run can be written");
-        let stage = Arc::clone(stage);
-        let shared = Arc::new(Shared { stage, journal, ops: AtomicU64::new(0), stop });
-        for proc in 0..CLIENTS {
+        let journal = Journal::open(&folder.join(file::CLIENT))?;
+        let count = if scene.doors.count() > 1 { CLIENTS_OF_MANY } else { CLIENTS };
+        let shared = Arc::new(Shared { scene, journal, ops: AtomicU64::new(0), stop });
+        for proc in 0..count {
             let random = StdRng::seed_from_u64(seed ^ (u64::from(proc) << 32));
-            let client = Client { shared: Arc::clone(&shared), proc, random, submitted: 0 };
-            running.spawn(client.run());
+            let (shared, door) = (Arc::clone(&shared), usize::try_from(proc)?);
+            running.spawn(Client { shared, proc, door, random, submitted: 0 }.run());
         }
-        Self { running }
+        Ok(Self { running })
     }
 
     /// Waits until every call was answered or given up.
@@ -76,6 +97,8 @@ impl Clients {
 struct Client {
     shared: Arc<Shared>,
     proc: u32,
+    /// Where it asks at the moment.
+    door: usize,
     random: StdRng,
     submitted: u64,
 }
@@ -109,11 +132,15 @@ impl Client {
             self.random.random_range(0..60)
         };
         let failures = u32::from(self.happens(FAILING));
-        let payload = serde_json::json!({"ms": ms, "failures": failures});
+        let callee = self.shared.scene.callee.clone().filter(|_| self.happens(HTTP));
+        let (kind, payload) = match callee {
+            Some(url) => ("http", callee::payload(&url, ms, failures)),
+            None => ("work", serde_json::json!({"ms": ms, "failures": failures})),
+        };
         let mut task = SubmitRequest {
             payload: Some(serde_json::value::to_raw_value(&payload)?),
             idempotency_key: Some(key.to_owned()),
-            ..SubmitRequest::new("work")
+            ..SubmitRequest::new(kind)
         };
         task.labels.insert("key".to_owned(), key.to_owned());
         let run_at = self.happens(DELAYED).then(|| {
@@ -135,9 +162,10 @@ impl Client {
         loop {
             let call = self.call(Verb::Submit, Some(key.to_owned()), None, run_at);
             self.shared.journal.write(&call)?;
-            let client = self.shared.stage.client().clone();
+            let client = self.shared.scene.doors.door(self.door).clone();
             let answer = self.patiently(client.submit(task)).await;
             let (phase, http) = judge(answer.as_ref());
+            self.door += usize::from(phase != Phase::Ok);
             let id = answer.and_then(Result::ok).map(|task| task.task_id);
             self.shared.journal.write(Call { phase, http, task: id, ..call })?;
             last_tries += u32::from(self.shared.stop.is_cancelled());
@@ -154,7 +182,7 @@ impl Client {
         let call = self.call(Verb::Cancel, None, Some(task), None);
         self.shared.journal.write(&call)?;
         let order = CancelRequest { reason: Some("chaos".to_owned()) };
-        let client = self.shared.stage.client().clone();
+        let client = self.shared.scene.doors.door(self.door).clone();
         let answer = self.patiently(client.cancel_task(task, &order)).await;
         let (phase, http) = judge(answer.as_ref());
         self.shared.journal.write(Call { phase, http, ..call })?;
@@ -166,10 +194,11 @@ impl Client {
         &mut self,
         call: impl Future<Output = Result<T, Error>>,
     ) -> Option<Result<T, Error>> {
-        if !self.happens(GIVEN_UP) {
-            return Some(call.await);
-        }
-        let patience = Duration::from_micros(self.random.random_range(0..3_000));
+        let patience = if self.happens(GIVEN_UP) {
+            Duration::from_micros(self.random.random_range(0..3_000))
+        } else {
+            PATIENCE
+        };
         tokio::time::timeout(patience, call).await.ok()
     }
 

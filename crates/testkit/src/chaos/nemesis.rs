@@ -11,10 +11,12 @@ use rand::seq::IndexedRandom as _;
 use tokio::time::Instant;
 
 use super::TTL;
-use super::stage::{Stage, WORKERS};
+use super::crew::WORKERS;
+use super::notes::Notes;
+use super::stage::Stage;
 use crate::history::{Edge, FaultKind};
+use crate::proxy::Proxy;
 use crate::wait::{eventually, observe_for};
-use crate::worker;
 
 /// What may be broken beside the pauses, as often as it stands here.
 const FAULTS: [FaultKind; 16] = [
@@ -66,7 +68,7 @@ impl Nemesis {
             while pauses && Instant::now() < end {
                 let place = own.random_range(0..WORKERS);
                 pause(&stage, place).await?;
-                recovered(&stage, FaultKind::Pause).await?;
+                stage.notes.recovered(FaultKind::Pause, RECOVERY).await?;
             }
             anyhow::Ok(())
         };
@@ -74,7 +76,7 @@ impl Nemesis {
             while !self.faults.is_empty() && Instant::now() < end {
                 let fault = *self.faults.choose(&mut self.random).context("no faults")?;
                 self.inflict(fault).await.with_context(|| format!("{fault:?}"))?;
-                recovered(&self.stage, fault).await?;
+                self.stage.notes.recovered(fault, RECOVERY).await?;
                 observe_for(Duration::from_millis(self.random.random_range(10..150))).await;
             }
             anyhow::Ok(())
@@ -85,54 +87,61 @@ impl Nemesis {
 
     async fn inflict(&mut self, fault: FaultKind) -> anyhow::Result<()> {
         let stage = Arc::clone(&self.stage);
-        let place = stage.free_place(self.random.random_range(0..WORKERS));
+        let place = stage.crew.free_place(self.random.random_range(0..WORKERS));
         let server = self.random.random_bool(0.5);
         match fault {
             FaultKind::Kill if server => stage.kill_server().await,
-            FaultKind::Kill => stage.kill_worker(place).await,
+            FaultKind::Kill => stage.crew.kill(place).await,
             FaultKind::Restart if server => stage.restart_server().await,
-            FaultKind::Restart => stage.restart_worker(place).await,
+            FaultKind::Restart => stage.crew.restart(place).await,
             FaultKind::Pause => pause(&stage, place).await,
             FaultKind::Cut => {
-                stage.note(fault, "link", Edge::Begin)?;
+                stage.notes.fault(fault, "link", Edge::Begin)?;
                 stage.proxy.cut();
-                stage.note(fault, "link", Edge::End)
+                stage.notes.fault(fault, "link", Edge::End)
             }
             FaultKind::Hold => {
-                stage.note(fault, "link", Edge::Begin)?;
+                stage.notes.fault(fault, "link", Edge::Begin)?;
                 stage.proxy.hold();
                 observe_for(TTL.mul_f64(self.random.random_range(0.3..2.5))).await;
                 stage.proxy.pass();
-                stage.note(fault, "link", Edge::End)
+                stage.notes.fault(fault, "link", Edge::End)
             }
             FaultKind::Delay => {
-                stage.note(fault, "link", Edge::Begin)?;
+                stage.notes.fault(fault, "link", Edge::Begin)?;
                 stage.proxy.delay(Duration::from_millis(self.random.random_range(20..300)));
                 observe_for(TTL).await;
                 stage.proxy.pass();
-                stage.note(fault, "link", Edge::End)
+                stage.notes.fault(fault, "link", Edge::End)
             }
-            FaultKind::Reset => reset(&stage).await,
+            FaultKind::Reset => throw_answers_away(&stage.proxy, &stage.notes, RECOVERY).await,
             FaultKind::DiskFull => fill_disk(&stage).await,
-            FaultKind::Abort | FaultKind::Stall => Ok(()),
+            // Those of many nodes, and what nobody does on purpose.
+            FaultKind::Terminate | FaultKind::Leaderless | FaultKind::Abort | FaultKind::Stall => {
+                Ok(())
+            }
         }
     }
 }
 
 async fn pause(stage: &Stage, place: usize) -> anyhow::Result<()> {
-    stage.pause_worker(place, observe_for(TTL * 3 + TTL / 2)).await
+    stage.crew.pause(place, observe_for(TTL * 3 + TTL / 2)).await
 }
 
 /// Throws answers away until enough are gone; each is a fault of its own.
-async fn reset(stage: &Stage) -> anyhow::Result<()> {
-    let before = stage.proxy.resets();
-    stage.proxy.reset_next(RESETS);
-    let enough = || async { (stage.proxy.resets() >= before + RESETS).then_some(()) };
-    let happened = eventually("answers are thrown away", RECOVERY, enough).await;
-    stage.proxy.stop_resets();
-    for _ in before..stage.proxy.resets() {
-        stage.note(FaultKind::Reset, "link", Edge::Begin)?;
-        stage.note(FaultKind::Reset, "link", Edge::End)?;
+pub(super) async fn throw_answers_away(
+    proxy: &Proxy,
+    notes: &Notes,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let before = proxy.resets();
+    proxy.reset_next(RESETS);
+    let enough = || async { (proxy.resets() >= before + RESETS).then_some(()) };
+    let happened = eventually("answers are thrown away", patience, enough).await;
+    proxy.stop_resets();
+    for _ in before..proxy.resets() {
+        notes.fault(FaultKind::Reset, "link", Edge::Begin)?;
+        notes.fault(FaultKind::Reset, "link", Edge::End)?;
     }
     happened
 }
@@ -140,26 +149,11 @@ async fn reset(stage: &Stage) -> anyhow::Result<()> {
 /// Fills the server's disk for a while.
 async fn fill_disk(stage: &Stage) -> anyhow::Result<()> {
     let disk = stage.disk.as_ref().context("there is no small disk")?;
-    stage.note(FaultKind::DiskFull, "server", Edge::Begin)?;
+    stage.notes.fault(FaultKind::DiskFull, "server", Edge::Begin)?;
     let mut filler = disk.take(0)?;
     let filler = tokio::task::spawn_blocking(move || filler.take_the_rest().map(|()| filler));
     let filler = filler.await??;
     observe_for(TTL).await;
     filler.remove()?;
-    stage.note(FaultKind::DiskFull, "server", Edge::End)
-}
-
-/// Waits until executions end again.
-async fn recovered(stage: &Stage, after: FaultKind) -> anyhow::Result<()> {
-    let size = || std::fs::metadata(stage.effects()).map_or(0, |meta| meta.len());
-    let before = size();
-    let commits = || async {
-        let news = worker::effects_from(stage.effects(), before).unwrap_or_default();
-        let ok = |line: &&crate::journal::Line<crate::effects::Effect>| {
-            line.event.ev == crate::effects::Ev::CommitOk
-        };
-        news.iter().find(ok).map(|_| ())
-    };
-    let what = format!("work goes on after {after:?}");
-    eventually(&what, RECOVERY, commits).await
+    stage.notes.fault(FaultKind::DiskFull, "server", Edge::End)
 }

@@ -1,5 +1,6 @@
 //! What the server shows when all is over.
 
+use std::path::Path;
 use std::time::Duration;
 
 use duly_client::Client;
@@ -7,15 +8,20 @@ use duly_client::wire::TaskView;
 use duly_core::limits::PAGE;
 use futures_util::future::try_join_all;
 
-use super::stage::Stage;
+use super::doors::Doors;
 use crate::history::{Shown, file};
 use crate::journal::Journal;
 use crate::wait::eventually;
 
 /// Waits until every task has ended, and writes them all down; returns how many there are. If
 /// some never end, that is written down too, for the judge to see.
-pub(super) async fn until_quiet(stage: &Stage, within: Duration) -> anyhow::Result<usize> {
-    let client = stage.client();
+pub(super) async fn until_quiet(
+    doors: &Doors,
+    folder: &Path,
+    within: Duration,
+) -> anyhow::Result<usize> {
+    // Nobody is away any more: all of them show the same.
+    let client = doors.door(0);
     let quiet = || async {
         let tasks = all(client).await.ok()?;
         tasks.iter().all(|task| task.status.is_terminal()).then_some(tasks)
@@ -24,7 +30,7 @@ pub(super) async fn until_quiet(stage: &Stage, within: Duration) -> anyhow::Resu
         Ok(tasks) => tasks,
         Err(_) => all(client).await?,
     };
-    let journal = Journal::open(&stage.folder.join(file::SHOWN))?;
+    let journal = Journal::open(&folder.join(file::SHOWN))?;
     for group in tasks.chunks(32) {
         for shown in try_join_all(group.iter().map(|task| shown(client, task))).await? {
             journal.write(shown)?;

@@ -3,6 +3,7 @@
 mod attempts;
 mod cancels;
 mod epochs;
+mod leaders;
 mod losses;
 mod outcomes;
 mod sets;
@@ -27,6 +28,7 @@ struct Case<'a> {
 pub(super) fn all(book: &Book) -> Findings {
     let mut found = Findings::default();
     sets::check_keys(book, &mut found);
+    leaders::check(book, &mut found);
     for task in &book.tasks {
         let executions = executions(&task.marks);
         let key = task.key.map(|key| &book.keys[key]);

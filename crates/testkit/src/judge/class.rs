@@ -38,11 +38,13 @@ pub enum Class {
     SuccessWithoutExecution,
     /// Cancelled, although nobody asked for it.
     CancelledUnasked,
+    /// After the end of a leader nobody led for too long.
+    Leaderless,
 }
 
 impl Class {
     /// All of them, in the order of the table that is printed.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Lost,
         Self::Invented,
         Self::Duplicated,
@@ -59,6 +61,7 @@ impl Class {
         Self::Unfinished,
         Self::SuccessWithoutExecution,
         Self::CancelledUnasked,
+        Self::Leaderless,
     ];
 
     /// Its name in files and on the terminal.
@@ -80,6 +83,7 @@ impl Class {
             Self::Unfinished => "unfinished",
             Self::SuccessWithoutExecution => "success-without-execution",
             Self::CancelledUnasked => "cancelled-unasked",
+            Self::Leaderless => "leaderless",
         }
     }
 
@@ -102,6 +106,7 @@ impl Class {
             Self::Unfinished => "a task has not ended although the run was given time to end",
             Self::SuccessWithoutExecution => "a task succeeded that no worker says it ended",
             Self::CancelledUnasked => "a task is cancelled although nobody asked for it",
+            Self::Leaderless => "the leader was killed, and nobody led for more than twice the TTL",
         }
     }
 }

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::history::{Edge, Fault, FaultKind};
 
-/// The process under test, as faults name it.
+/// The processes under test, as faults name them: one server, or many nodes and their database.
 const SERVER: &str = "server";
+const NODE: &str = "node-";
+const DATABASE: &str = "database";
 /// What lies between workers and server, as faults name it.
 const LINK: &str = "link";
 
@@ -30,14 +32,14 @@ impl Spell {
     /// Whether it can make a worker lose its leases.
     pub(super) fn harms(&self, worker: &str) -> bool {
         let reaches = self.target == worker || self.target == LINK;
-        let is_servers = self.target == SERVER || self.kind == FaultKind::DiskFull;
+        let is_servers = self.is_servers() || self.kind == FaultKind::DiskFull;
         is_servers || (reaches && self.kind != FaultKind::Abort)
     }
 
     /// Whether it can keep a living worker from hearing and being heard in time.
     pub(super) fn silences(&self, worker: &str) -> bool {
         use FaultKind::{Cut, Delay, Hold, Pause, Stall};
-        let reaches = [worker, LINK, SERVER].contains(&self.target.as_str());
+        let reaches = [worker, LINK].contains(&self.target.as_str()) || self.is_servers();
         reaches && matches!(self.kind, Pause | Hold | Delay | Cut | Stall)
     }
 
@@ -46,8 +48,13 @@ impl Spell {
         matches!(self.kind, FaultKind::Kill | FaultKind::Restart)
     }
 
+    /// Whether it is done to what everybody needs: any worker may have used any node.
     pub(super) fn is_servers(&self) -> bool {
-        self.target == SERVER
+        self.target == SERVER || self.is_database() || self.target.starts_with(NODE)
+    }
+
+    pub(super) fn is_database(&self) -> bool {
+        self.target == DATABASE
     }
 
     pub(super) fn ends_server(&self) -> bool {

@@ -49,12 +49,20 @@ pub struct Figures {
     pub in_flight_percent: f64,
     /// `kill -9`, of the server and of workers.
     pub kills: u64,
-    /// Of the server alone.
+    /// Of the server or of nodes alone.
     pub server_kills: u64,
     /// Processes that were stopped for a while.
     pub pauses: u64,
     /// Processes that were asked to end.
     pub restarts: u64,
+    /// Of these, of the database.
+    pub database_restarts: u64,
+    /// Times in which the database ended all connections.
+    pub terminations: u64,
+    /// Nodes that were killed while they led.
+    pub leader_kills: u64,
+    /// The longest time after that until another one led.
+    pub leaderless_ms: u64,
     /// Cut connections.
     pub cuts: u64,
     /// Times in which nothing passed.
@@ -115,11 +123,19 @@ impl Figures {
         for spell in book.faults.all() {
             *self.counter(spell.kind) += 1;
         }
-        // A stall is nobody's doing: it excuses, and does not count.
-        let made = book.faults.all().iter().filter(|spell| spell.kind != FaultKind::Stall);
+        // A stall is nobody's doing: it excuses, and does not count. What a kill leads to neither.
+        let by_itself = [FaultKind::Stall, FaultKind::Leaderless];
+        let made = book.faults.all().iter().filter(|spell| !by_itself.contains(&spell.kind));
         let spells: Vec<&Spell> = made.collect();
         let is_servers = |spell: &&&Spell| spell.kind == FaultKind::Kill && spell.is_servers();
         self.server_kills = length(spells.iter().filter(is_servers).count());
+        let is_databases =
+            |spell: &&&Spell| spell.kind == FaultKind::Restart && spell.is_database();
+        self.database_restarts = length(spells.iter().filter(is_databases).count());
+        let all = book.faults.all().iter();
+        let leaderless = all.filter(|spell| spell.kind == FaultKind::Leaderless);
+        let longest = leaderless.map(|spell| spell.end - spell.begin).max();
+        self.leaderless_ms = longest.unwrap_or(0) / MS;
         self.faults = length(spells.len());
         let busy = spells.iter().filter(|spell| spell.in_flight > 0).count();
         self.in_flight_percent = percent(length(busy), self.faults);
@@ -143,6 +159,8 @@ impl Figures {
             FaultKind::Delay => &mut self.delays,
             FaultKind::Reset => &mut self.resets,
             FaultKind::DiskFull => &mut self.disk_full,
+            FaultKind::Terminate => &mut self.terminations,
+            FaultKind::Leaderless => &mut self.leader_kills,
             FaultKind::Stall => &mut self.stalls,
         }
     }

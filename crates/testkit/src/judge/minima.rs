@@ -6,12 +6,16 @@ use serde::Serialize;
 use super::figures::Figures;
 
 /// What can be asked for, by the name of its option without `--min-`.
-const KNOWN: [(&str, Figure); 9] = [
+const KNOWN: [(&str, Figure); 13] = [
     ("acked", |figures| figures.acked as f64),
     ("kills", |figures| figures.kills as f64),
     ("pauses", |figures| figures.pauses as f64),
     ("refusals", |figures| figures.refusals as f64),
     ("resets", |figures| figures.resets as f64),
+    ("cuts", |figures| figures.cuts as f64),
+    ("database-restarts", |figures| figures.database_restarts as f64),
+    ("terminations", |figures| figures.terminations as f64),
+    ("leader-kills", |figures| figures.leader_kills as f64),
     ("disk-full", |figures| figures.disk_full as f64),
     ("losses", |figures| figures.lease_losses as f64),
     ("unknown", |figures| figures.unknown_answers as f64),

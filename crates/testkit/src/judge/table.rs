@@ -48,7 +48,13 @@ impl Verdict {
             ("refused outcomes", it.refusals.to_string()),
             ("lateness", format!("{late} ms, 99 % below {latest} ms, {} early", it.early_starts)),
             ("faults", format!("{}, {} % while work ran", it.faults, it.in_flight_percent)),
-            ("kills", format!("{} of the server, {workers} of workers", it.server_kills)),
+            ("kills", format!("{} of servers, {workers} of workers", it.server_kills)),
+            ("kills of the leader", {
+                format!("{}, {} ms without one", it.leader_kills, it.leaderless_ms)
+            }),
+            ("database", {
+                format!("{} restarts, {} terminations", it.database_restarts, it.terminations)
+            }),
             ("pauses, restarts", format!("{}, {}", it.pauses, it.restarts)),
             ("cuts, holds, delays", format!("{}, {}, {}", it.cuts, it.holds, it.delays)),
             ("resets, disk full, aborts", {

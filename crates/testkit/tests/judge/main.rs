@@ -7,6 +7,7 @@ mod clean;
 mod epochs;
 mod generate;
 mod history;
+mod leaders;
 mod losses;
 mod mutate;
 mod outcomes;

@@ -1,22 +1,26 @@
-//! A node as a child process.
+//! One of many servers over one store, as a child process.
 
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use anyhow::{Context as _, bail};
 use duly_client::Client;
-use duly_testkit::wait::{PATIENCE, eventually, within};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(crate) const DULY: &str = env!("CARGO_BIN_EXE_duly");
+use crate::wait::{PATIENCE, eventually, within};
 
-/// A running `duly serve`; dropping it kills it.
-pub(crate) struct Node {
-    pub(crate) name: String,
-    pub(crate) client: Client,
+/// A running `duly serve` on a port of its own; dropping it kills it.
+#[derive(Debug)]
+pub struct Node {
+    /// What it calls itself.
+    pub name: String,
+    /// A client of it.
+    pub client: Client,
+    url: String,
     child: Child,
     pid: Pid,
     said: watch::Receiver<String>,
@@ -25,8 +29,13 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts a node and waits until it is ready.
-    pub(crate) async fn start(name: &str, store: &str, extra: &[&str]) -> anyhow::Result<Self> {
-        let mut command = Command::new(DULY);
+    pub async fn start(
+        binary: &Path,
+        name: &str,
+        store: &str,
+        extra: &[&str],
+    ) -> anyhow::Result<Self> {
+        let mut command = Command::new(binary);
         command.args(["serve", "--insecure", "--listen", "127.0.0.1:0", "--name", name]);
         command.args(extra).env("DULY_STORE", store).env_remove("RUST_LOG").kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -45,23 +54,29 @@ impl Node {
         let client = Client::new(&url, None)?;
         let is_ready = || async { client.ready().await.ok()?.is_ready().then_some(()) };
         eventually("the node becomes ready", PATIENCE, is_ready).await?;
-        Ok(Self { name: name.to_owned(), client, child, pid, said, _listener: listener })
+        let name = name.to_owned();
+        Ok(Self { name, client, url, child, pid, said, _listener: listener })
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// Sends a signal.
-    pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         Ok(kill_process(self.pid, signal)?)
     }
 
     /// Kills it at once.
-    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+    pub async fn kill(mut self) -> anyhow::Result<()> {
         self.child.start_kill()?;
         within("a killed node ends", self.child.wait()).await??;
         Ok(())
     }
 
     /// Sends what a service manager sends, and waits for its end.
-    pub(crate) async fn terminate(mut self) -> anyhow::Result<(ExitStatus, String)> {
+    pub async fn terminate(mut self) -> anyhow::Result<(ExitStatus, String)> {
         self.signal(Signal::TERM)?;
         let status = within("the node ends", self.child.wait()).await??;
         // The sender goes when the pipe ends, and a watch wakes its receivers then.
@@ -70,7 +85,7 @@ impl Node {
     }
 
     /// Waits until its standard error holds this text.
-    pub(crate) async fn says(&mut self, text: &str) -> anyhow::Result<()> {
+    pub async fn says(&mut self, text: &str) -> anyhow::Result<()> {
         let said = within(text, self.said.wait_for(|said| said.contains(text))).await?;
         said.with_context(|| format!("the node ended without saying {text:?}"))?;
         Ok(())

@@ -1,0 +1,47 @@
+//! Three nodes do three times the work of one, where work is waiting.
+
+use duly_client::Client;
+use duly_client::wire::{PauseRequest, SubmitRequest};
+use duly_testkit::report;
+use duly_testkit::wait::{PATIENCE, eventually};
+
+use super::{Cluster, TURN, submit_all};
+
+/// Tasks for each node, of a tenth of a second, fifty at a time: 8 s.
+const TASKS: usize = 4_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_nodes_do_nearly_three_times_the_work_of_one() -> anyhow::Result<()> {
+    let _alone = TURN.write().await;
+    let (Some(one), Some(three)) = (tasks_per_second(1).await?, tasks_per_second(3).await?) else {
+        return Ok(());
+    };
+    report::say(&format!("{one:.0} tasks a second on one node, {three:.0} on three"));
+    assert!(three >= 2.8 * one, "{three:.0} is not 2.8 times {one:.0}");
+    Ok(())
+}
+
+async fn tasks_per_second(nodes: usize) -> anyhow::Result<Option<f64>> {
+    let flags = ["--concurrency", "50"];
+    let Some(cluster) = Cluster::start_in(None, "2s", nodes, &flags).await? else {
+        return Ok(None);
+    };
+    let client = cluster.client();
+    client.pause_queue("default", &PauseRequest::default()).await?;
+    let payload = serde_json::value::to_raw_value(&serde_json::json!({"seconds": 0.1}))?;
+    let task = SubmitRequest { payload: Some(payload), ..SubmitRequest::new("sleep") };
+    for _ in 0..nodes {
+        submit_all(client, &vec![task.clone(); TASKS]).await?;
+    }
+    client.resume_queue("default").await?;
+    eventually("all tasks end", PATIENCE, || is_empty(client)).await?;
+    // By the store's clock, from the first grant to the last outcome.
+    let times = "SELECT max(finished_at) - min(granted_at) FROM duly.task WHERE finished_at > 0";
+    let took: i64 = cluster.ask(times).await?;
+    Ok(Some((nodes * TASKS) as f64 / (took as f64 / 1e3)))
+}
+
+async fn is_empty(client: &Client) -> Option<()> {
+    let queue = client.queue_stats("default").await.ok()?;
+    (queue.waiting.count == 0 && queue.running.count == 0).then_some(())
+}
