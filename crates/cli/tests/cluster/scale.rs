@@ -9,16 +9,27 @@ use super::{Cluster, TURN, submit_all};
 
 /// Tasks for each node, of a tenth of a second, fifty at a time: 8 s.
 const TASKS: usize = 4_000;
+const WANTED: f64 = 2.8;
+/// The best of so many counts: a busy machine makes both slower, never faster.
+const ROUNDS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_do_nearly_three_times_the_work_of_one() -> anyhow::Result<()> {
     let _alone = TURN.write().await;
-    let (Some(one), Some(three)) = (tasks_per_second(1).await?, tasks_per_second(3).await?) else {
-        return Ok(());
-    };
-    report::say(&format!("{one:.0} tasks a second on one node, {three:.0} on three"));
-    assert!(three >= 2.8 * one, "{three:.0} is not 2.8 times {one:.0}");
-    Ok(())
+    let (mut one, mut three) = (0.0_f64, 0.0_f64);
+    for _ in 0..ROUNDS {
+        let (Some(alone), Some(together)) =
+            (tasks_per_second(1).await?, tasks_per_second(3).await?)
+        else {
+            return Ok(());
+        };
+        (one, three) = (one.max(alone), three.max(together));
+        report::say(&format!("{one:.0} tasks a second on one node, {three:.0} on three"));
+        if three >= WANTED * one {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("{three:.0} is not {WANTED} times {one:.0}")
 }
 
 async fn tasks_per_second(nodes: usize) -> anyhow::Result<Option<f64>> {
@@ -27,6 +38,9 @@ async fn tasks_per_second(nodes: usize) -> anyhow::Result<Option<f64>> {
         return Ok(None);
     };
     let client = cluster.client();
+    // Only a queue that is known can be paused.
+    submit_all(client, &[SubmitRequest::new("echo")]).await?;
+    eventually("the first task ends", PATIENCE, || is_empty(client)).await?;
     client.pause_queue("default", &PauseRequest::default()).await?;
     let payload = serde_json::value::to_raw_value(&serde_json::json!({"seconds": 0.1}))?;
     let task = SubmitRequest { payload: Some(payload), ..SubmitRequest::new("sleep") };
@@ -36,7 +50,8 @@ async fn tasks_per_second(nodes: usize) -> anyhow::Result<Option<f64>> {
     client.resume_queue("default").await?;
     eventually("all tasks end", PATIENCE, || is_empty(client)).await?;
     // By the store's clock, from the first grant to the last outcome.
-    let times = "SELECT max(finished_at) - min(granted_at) FROM duly.task WHERE finished_at > 0";
+    let times = "SELECT max(finished_at) - min(granted_at) FROM duly.task
+        WHERE granted_at > (SELECT min(granted_at) FROM duly.task)";
     let took: i64 = cluster.ask(times).await?;
     Ok(Some((nodes * TASKS) as f64 / (took as f64 / 1e3)))
 }

@@ -87,6 +87,7 @@ async fn a_schema_of_a_newer_version_is_left_alone() -> anyhow::Result<()> {
 async fn a_database_that_takes_no_writes_is_no_place_for_tasks() -> anyhow::Result<()> {
     let Some((_scratch, url)) = database().await else { return Ok(()) };
     let (_, name) = url.rsplit_once('/').expect("an address names a database");
+    let name = name.split_once('?').map_or(name, |(name, _)| name);
     order(&url, &format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await?;
     fails(&url, 1, &["read-only"]).await
 }
