@@ -9,7 +9,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, bail, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::geteuid;
 use tokio::process::{Child, Command};
 
 use crate::wait::{PATIENCE, eventually, within};
@@ -18,6 +18,9 @@ use crate::wait::{PATIENCE, eventually, within};
 const NAME: &str = "duly";
 /// Where Debian keeps the programs of each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
+/// Runs the server until its standard input ends, also when whoever holds the other end is killed,
+/// and then ends it as `pg_ctl stop -m immediate` does.
+const KEEPER: &str = "trap '' HUP INT TERM; \"$@\" & read -r _; kill -QUIT $!; wait $!";
 /// The server refuses to run as root; this is its user then.
 const USER: &str = "postgres";
 
@@ -74,10 +77,9 @@ impl Postgres {
         count.trim().parse().with_context(|| format!("not a number: {count:?}"))
     }
 
-    /// Ends it at once, without a last word to anybody, as `pg_ctl stop -m immediate` does.
+    /// Ends it at once, without a last word to anybody.
     pub async fn crash(&mut self) -> anyhow::Result<()> {
-        let id = i32::try_from(self.child.id().context("the server has ended")?)?;
-        kill_process(Pid::from_raw(id).context("no process has the id 0")?, Signal::QUIT)?;
+        drop(self.child.stdin.take());
         within("PostgreSQL ends", self.child.wait()).await??;
         Ok(())
     }
@@ -120,7 +122,9 @@ fn log_of(data: &Path) -> PathBuf {
 
 fn spawn(programs: &Path, data: &Path, port: u16, is_durable: bool) -> anyhow::Result<Child> {
     let log = std::fs::OpenOptions::new().create(true).append(true).open(log_of(data))?;
-    let mut server = command(&programs.join("postgres"))?;
+    let mut server = command(Path::new("/bin/sh"))?;
+    server.args(["-c", KEEPER, "keeper"]).arg(programs.join("postgres"));
+    server.stdin(Stdio::piped()).kill_on_drop(false);
     server.arg("-D").arg(data).arg("-p").arg(port.to_string());
     // A path below the target may be too long for a socket.
     server.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);

@@ -1,5 +1,5 @@
-//! Turns a verdict into the table and the plot of docs/chaos.md, so that no figure is typed by
-//! hand: `chaos_report FOLDER docs/chaos.md docs/images/chaos.svg`.
+//! Turns a verdict into a table and a plot of docs/chaos.md, so that no figure is typed by hand:
+//! `chaos_report FOLDER docs/chaos.md run docs/images/chaos.svg`, or `nodes` for a run on many.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, page, plot] = &arguments[..] else {
-        anyhow::bail!("usage: chaos_report FOLDER PAGE PLOT");
+    let [folder, page, place, plot] = &arguments[..] else {
+        anyhow::bail!("usage: chaos_report FOLDER PAGE PLACE PLOT");
     };
     let verdict = std::fs::read(Path::new(folder).join("verdict.json"))?;
     let verdict: Value = serde_json::from_slice(&verdict)?;
     draw(&verdict, Path::new(plot))?;
     let text = std::fs::read_to_string(page).with_context(|| format!("cannot read {page}"))?;
-    std::fs::write(page, filled(&text, "run", &table(&verdict))?)?;
+    std::fs::write(page, filled(&text, place, &table(&verdict))?)?;
     Ok(())
 }
 
@@ -29,27 +29,39 @@ fn figure(verdict: &Value, name: &str) -> String {
     }
 }
 
+const WORK: [(&str, &str); 3] = [
+    ("acknowledged tasks", "acked"),
+    ("executions", "executions"),
+    ("tasks executed under two epochs or more", "tasks_executed_again"),
+];
+/// Those that a run did not have are left out.
+const FAULTS: [(&str, &str); 14] = [
+    ("kill -9 (servers and workers)", "kills"),
+    ("of these, of servers", "server_kills"),
+    ("of these, of the node that led", "leader_kills"),
+    ("longest time without a leader, milliseconds", "leaderless_ms"),
+    ("processes paused for 3.5 × TTL", "pauses"),
+    ("processes restarted", "restarts"),
+    ("of these, the database, without a last word", "database_restarts"),
+    ("times that the database ended all connections", "terminations"),
+    ("connections cut", "cuts"),
+    ("links held", "holds"),
+    ("links slowed", "delays"),
+    ("answers thrown away after the commit", "resets"),
+    ("disk full", "disk_full"),
+    ("faults with work under way, percent", "in_flight_percent"),
+];
+const CONSEQUENCES: [(&str, &str); 4] = [
+    ("leases lost", "lease_losses"),
+    ("outcomes refused", "refusals"),
+    ("calls whose answer is unknown", "unknown_answers"),
+    ("early starts", "early_starts"),
+];
+
 fn table(verdict: &Value) -> String {
     let seconds = series(verdict).len();
-    let rows = [
-        ("acknowledged tasks", "acked"),
-        ("executions", "executions"),
-        ("tasks executed under two epochs or more", "tasks_executed_again"),
-        ("kill -9 (server and workers)", "kills"),
-        ("of these, of the server", "server_kills"),
-        ("workers paused for 3.5 × TTL", "pauses"),
-        ("restarts by SIGTERM", "restarts"),
-        ("connections cut", "cuts"),
-        ("links held", "holds"),
-        ("links slowed", "delays"),
-        ("answers thrown away after the commit", "resets"),
-        ("disk full", "disk_full"),
-        ("faults with work under way, percent", "in_flight_percent"),
-        ("leases lost", "lease_losses"),
-        ("outcomes refused", "refusals"),
-        ("calls whose answer is unknown", "unknown_answers"),
-        ("early starts", "early_starts"),
-    ];
+    let faults = FAULTS.into_iter().filter(|(_, name)| verdict["figures"][name] != 0);
+    let rows = WORK.into_iter().chain(faults).chain(CONSEQUENCES);
     let mut text = format!(
         "Seed {}, version {}, {seconds} s from the first line to the last: **{}**, {} violations.\n\n\
          | what | how many |\n|---|---:|\n",
