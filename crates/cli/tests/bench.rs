@@ -3,14 +3,18 @@
 
 use std::path::Path;
 
+use duly_store::postgres::scratch;
 use duly_testkit::command;
 use serde_json::Value;
 
-/// The report of a run, from its output.
+/// The report of a run on files in this folder, from its output.
 async fn run(folder: &Path, words: &[&str]) -> anyhow::Result<Value> {
-    let store = format!("sqlite:{}", folder.display());
-    let line = [&["bench", "--store", &store, "--tasks", "1000", "-o", "json"], words].concat();
-    let ended = command::run(Path::new(env!("CARGO_BIN_EXE_duly")), &line).await?;
+    run_on(&format!("sqlite:{}", folder.display()), &[words, &["--tasks=1000"]].concat()).await
+}
+
+async fn run_on(store: &str, words: &[&str]) -> anyhow::Result<Value> {
+    let line = [&["bench", "--store", store, "-o", "json"], words].concat();
+    let ended = command::run_long(Path::new(env!("CARGO_BIN_EXE_duly")), &line).await?;
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     ended.json()
 }
@@ -77,5 +81,38 @@ async fn every_figure_stands_beside_its_limit_and_is_kept() -> anyhow::Result<()
     let bytes = |name: &str| figure(&report, name)["value"].as_f64().unwrap_or_default();
     let (waiting, handed) = (bytes("limit, due table: log"), bytes("limit, hand-off: log"));
     assert!(0.0 < handed && handed < waiting, "{handed} and {waiting}");
+    Ok(())
+}
+
+/// On a server: what a backlog of 200,000 tasks costs, and what a transaction that somebody holds
+/// open. The bounds are wide: other tests run at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_measured_too() -> anyhow::Result<()> {
+    let Some(server) = scratch::server() else { return Ok(()) };
+    let growth = ["--only=growth", "--backlog=200000", "--tasks=5000"];
+    let report = run_on(&server, &growth).await?;
+    assert!(report["store"].as_str().is_some_and(|it| it.starts_with("PostgreSQL ")), "{report}");
+    let command = report["command"].as_str().unwrap_or_default();
+    assert!(!command.contains('@'), "no user and no password: {command}");
+    let ratio = number(figure(&report, "growth: whole cycle, 200000 wait"), "ratio");
+    assert!(ratio > 0.4, "a backlog costs too much: {ratio}");
+    let report = run_on(&server, &["--only=held", "--hold=15s"]).await?;
+    for holder in ["reader", "writer"] {
+        let ratio = number(figure(&report, &format!("held by a {holder}: 10/10")), "ratio");
+        assert!(ratio > 0.4, "a {holder} costs too much: {ratio}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_part_that_a_store_has_not_is_refused() -> anyhow::Result<()> {
+    let held = ["bench", "--store", "sqlite:.", "--only", "held"];
+    let queries =
+        ["bench", "--store", "postgres://nobody:secret@127.0.0.1:1/none", "--only", "queries"];
+    for (words, reason) in [(held, "postgres://"), (queries, "sqlite:DIR")] {
+        let ended = command::run(Path::new(env!("CARGO_BIN_EXE_duly")), &words).await?;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(reason) && !ended.stderr.contains("secret"), "{ended:?}");
+    }
     Ok(())
 }

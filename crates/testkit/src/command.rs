@@ -34,12 +34,17 @@ impl Ended {
 
 /// Runs a command and waits for its end.
 pub async fn run(binary: &Path, arguments: &[&str]) -> anyhow::Result<Ended> {
+    within("the command ends", run_long(binary, arguments)).await?
+}
+
+/// The same for one that has a lot to do: it takes what it takes.
+pub async fn run_long(binary: &Path, arguments: &[&str]) -> anyhow::Result<Ended> {
     let mut command = Command::new(binary);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    for variable in ["RUST_LOG", "DULY_SERVER", "DULY_DATA", "DULY_TOKEN"] {
+    for variable in ["RUST_LOG", "DULY_SERVER", "DULY_DATA", "DULY_STORE", "DULY_TOKEN"] {
         command.env_remove(variable);
     }
-    let output = within("the command ends", command.output()).await??;
+    let output = command.output().await?;
     Ok(Ended {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout)?,
