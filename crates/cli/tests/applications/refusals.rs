@@ -74,20 +74,24 @@ async fn every_bad_argument_is_named_and_nothing_is_stored() {
     }
 }
 
+/// So many labels, with keys and values of so many characters.
+fn labels(count: usize, chars: usize) -> String {
+    let label = |number| format!(r#""{number:0chars$}":"{}""#, "é".repeat(chars));
+    (0..count).map(label).collect::<Vec<_>>().join(",")
+}
+
+/// A value that is nested as deep as it may be, or deeper.
+fn deep(over: usize) -> String {
+    let levels = JSON_DEPTH / 2 + over;
+    format!("{}1{}", r#"[{"a[":"#.repeat(levels), "}]".repeat(levels))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bounds_are_those_of_the_interface() {
     let Some(world) = World::start(1).await else { return };
     let app = world.connect().await;
-    let labels = |count: usize, chars: usize| {
-        let label = |number| format!(r#""{number:0chars$}":"{}""#, "é".repeat(chars));
-        (0..count).map(label).collect::<Vec<_>>().join(",")
-    };
     let name = |over: usize| format!("'{}'", "a".repeat(NAME_CHARS + over));
     let text = |over: usize| "x".repeat(PAYLOAD_BYTES - 2 + over);
-    let deep = |over: usize| {
-        let levels = JSON_DEPTH / 2 + over;
-        format!("{}{}", r#"[{"a[":"#.repeat(levels) + "1", "}]".repeat(levels))
-    };
     let key = |over: usize| "é".repeat(IDEMPOTENCY_KEY_CHARS + over);
     type Bound<'a> = (&'a str, &'a str, Box<dyn Fn(usize) -> String + 'a>);
     let seconds = |argument: &'static str, bound: std::time::Duration| {
