@@ -18,6 +18,12 @@ const WAIT: Duration = Duration::from_secs(10);
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// How long the other end of a connection may be silent on the wire. A server that has lost its
+/// power or its network says no farewell; without this a statement would wait for it for hours.
+const SILENCE: Duration = Duration::from_secs(10);
+/// What the driver takes for it unless the address says otherwise.
+const USUAL_SILENCE: Duration = Duration::from_secs(2 * 60 * 60);
+
 /// What every connection goes by.
 ///
 /// A commit is on disk before it is answered. A statement that waits or runs for too long fails, so
@@ -102,5 +108,31 @@ pub(super) fn configure(mut config: Config) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT);
     }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE);
+    }
+    if config.get_keepalives_idle() == USUAL_SILENCE {
+        config.keepalives_idle(SILENCE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(SILENCE / 4);
+    }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_notices_a_silent_server_unless_the_address_says_when() {
+        let of = |url: &str| configure(url.parse().unwrap());
+        let plain = of("postgres://duly@db/duly");
+        let noticed = (plain.get_tcp_user_timeout().copied(), plain.get_keepalives_idle());
+        assert_eq!(noticed, (Some(SILENCE), SILENCE));
+        assert_eq!(plain.get_keepalives_interval(), Some(SILENCE / 4));
+        let asked = of("postgres://duly@db/duly?tcp_user_timeout=60&keepalives_idle=90");
+        assert_eq!(asked.get_tcp_user_timeout(), Some(&Duration::from_secs(60)));
+        assert_eq!(asked.get_keepalives_idle(), Duration::from_secs(90));
+    }
 }

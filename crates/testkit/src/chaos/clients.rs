@@ -22,7 +22,7 @@ use crate::wait::observe_for;
 
 const CLIENTS: u32 = 12;
 /// The same of many nodes, which share a database that is away more often.
-const CLIENTS_OF_MANY: u32 = 24;
+const CLIENTS_OF_MANY: u32 = 32;
 /// Tasks that take seconds, out of a thousand. Few: one that loses two workers is granted alone,
 /// and keeps a whole worker busy.
 const LONG: u32 = 1;
