@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,7 +137,7 @@ impl World {
 async fn a_life_costs_no_more_than_it_may() {
     let Some(world) = World::new().await else { return };
     let (through, handed) = (world.through_the_due_table().await, world.handed_off().await);
-    eprintln!("log: {through} B per task through the due table, {handed} B by hand-off");
+    say(&format!("log: {through} B per task through the due table, {handed} B by hand-off"));
     assert!((1..=1_200).contains(&through), "{through} B of log per task");
     assert!((1..=700).contains(&handed), "{handed} B of log per task that is handed off");
     let World { store, client, .. } = world;
@@ -145,15 +146,21 @@ async fn a_life_costs_no_more_than_it_may() {
     let select =
         "SELECT sum(n_tup_upd)::bigint, sum(n_tup_hot_upd)::bigint FROM pg_stat_user_tables
         WHERE schemaname = 'duly' AND relname LIKE 'task\\_%'";
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
     for _ in 0..200 {
         let row = client.query_one(select, &[]).await.unwrap();
         let (updates, hot): (i64, i64) = (row.get(0), row.get(1));
         if updates >= i64::from(TASKS) * 3 {
-            eprintln!("{hot} of {updates} updates of tasks stayed on their page");
+            say(&format!("{hot} of {updates} updates of tasks stayed on their page"));
             assert!(hot * 100 >= updates * 90, "{hot} of {updates} updates stayed on their page");
             return;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        ticks.tick().await;
     }
     panic!("the server does not tell what was updated");
+}
+
+/// Not by a macro: those are silent while a test passes.
+fn say(text: &str) {
+    writeln!(std::io::stderr().lock(), "{text}").unwrap();
 }

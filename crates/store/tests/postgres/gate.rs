@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
+use tokio::time::interval;
 use tokio_postgres::Client;
 
 use crate::world::World;
@@ -28,14 +29,14 @@ impl Gate {
     pub(crate) async fn holds(&self, calls: i64) -> bool {
         let held = "SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0";
-        let start = Instant::now();
+        let (start, mut ticks) = (Instant::now(), interval(Duration::from_millis(2)));
         // Less than the nodes wait for a lock.
         while start.elapsed() < Duration::from_secs(2) {
             let now: i64 = self.client.query_one(held, &[]).await.unwrap().get(0);
             if now >= calls {
                 return true;
             }
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            ticks.tick().await;
         }
         false
     }

@@ -13,6 +13,8 @@ use duly_core::ports::store::{
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, Task};
 
+use tokio::time::interval;
+
 use crate::gate::Gate;
 use crate::world::World;
 
@@ -27,11 +29,12 @@ impl World {
 
     /// As callers do: again, until it is answered.
     async fn trade(&self, node: usize, exchange: Exchange) -> Exchanged {
+        let mut ticks = interval(Duration::from_millis(20));
         for _ in 0..10 {
+            ticks.tick().await;
             if let Ok(answer) = self.nodes[node].exchange(exchange.clone()).await {
                 return answer;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.nodes[node].exchange(exchange).await.unwrap()
     }
