@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::effects::{Effect, Ev};
 use crate::journal::Journal;
+use crate::wait::observe_for;
 
 /// Under this name its lines stand: whose node called is not known.
 const NAME: &str = "nodes";
@@ -88,7 +89,7 @@ async fn answer(
     let execution = async move {
         let write = |ev| writer.journal.write(Effect { ev, ..effect.clone() });
         write(Ev::Start).expect("the journal can be written");
-        tokio::time::sleep(Duration::from_millis(ms)).await;
+        observe_for(Duration::from_millis(ms)).await;
         write(Ev::End).expect("the journal can be written");
         // Whoever does not listen any more need not know.
         ended.send(()).ok();
