@@ -20,16 +20,17 @@ const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_committed_late_is_not_forgotten() -> anyhow::Result<()> {
-    hold(Duration::from_secs(3)).await
+    hold(Duration::from_secs(3), Duration::ZERO).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_is_one_that_is_committed_half_a_minute_late() -> anyhow::Result<()> {
-    hold(Duration::from_secs(30)).await
+    hold(Duration::from_secs(30), Duration::from_millis(10)).await
 }
 
-/// Holds a transaction open while two nodes are busy in its lane, and stay so.
-async fn hold(time: Duration) -> anyhow::Result<()> {
+/// Holds a transaction open while two nodes are busy in its lane, and stay so: with so much time
+/// between two submits.
+async fn hold(time: Duration, pace: Duration) -> anyhow::Result<()> {
     let Some(mut world) = World::start(2).await else { return Ok(()) };
     let (tell, mut told) = unbounded_channel();
     world.work(&Registry::new().with("email", Telling(tell))).await;
@@ -47,8 +48,8 @@ async fn hold(time: Duration) -> anyhow::Result<()> {
     };
     let took = tokio::select! {
         took = held => took?,
-        stopped = keep_busy(&world.engines[0]) => return stopped,
-        stopped = keep_busy(&world.engines[1]) => return stopped,
+        stopped = keep_busy(&world.engines[0], pace) => return stopped,
+        stopped = keep_busy(&world.engines[1], pace) => return stopped,
     };
     assert!(took < SOON, "it took {took:?}");
     let expected = usize::try_from(time.as_millis() / 200)?;
@@ -59,7 +60,7 @@ async fn hold(time: Duration) -> anyhow::Result<()> {
 }
 
 /// Submits tasks that are due a little later, so that they are claimed and not handed over.
-async fn keep_busy(engine: &Engine) -> anyhow::Result<()> {
+async fn keep_busy(engine: &Engine, pace: Duration) -> anyhow::Result<()> {
     let draft = Draft {
         task_type: Some("email".to_owned()),
         delay_seconds: Some(0.05),
@@ -68,7 +69,7 @@ async fn keep_busy(engine: &Engine) -> anyhow::Result<()> {
     let spec = draft.check().unwrap();
     loop {
         engine.submit(&TenantName::default_tenant(), vec![spec.clone(); 3]).await?;
-        observe_for(Duration::from_millis(10)).await;
+        observe_for(pace).await;
     }
 }
 
