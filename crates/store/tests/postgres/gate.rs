@@ -11,13 +11,15 @@ use crate::world::World;
 /// A transaction that holds a lock which calls wait for.
 pub(crate) struct Gate {
     client: Client,
-    _driver: JoinSet<()>,
+    /// In no transaction: the server shows the same all through one.
+    watcher: Client,
+    _drivers: [JoinSet<()>; 2],
 }
 
 impl Gate {
     pub(crate) async fn new(world: &World) -> Self {
-        let (client, driver) = world.connect().await;
-        Self { client, _driver: driver }
+        let ((client, driver), (watcher, other)) = (world.connect().await, world.connect().await);
+        Self { client, watcher, _drivers: [driver, other] }
     }
 
     /// Begins a transaction and takes a lock by this statement.
@@ -32,7 +34,7 @@ impl Gate {
         let (start, mut ticks) = (Instant::now(), interval(Duration::from_millis(2)));
         // Less than the nodes wait for a lock.
         while start.elapsed() < Duration::from_secs(2) {
-            let now: i64 = self.client.query_one(held, &[]).await.unwrap().get(0);
+            let now: i64 = self.watcher.query_one(held, &[]).await.unwrap().get(0);
             if now >= calls {
                 return true;
             }
@@ -50,12 +52,12 @@ impl Gate {
     pub(crate) async fn cut(&self) {
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
             WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0";
-        let ended: i64 = self.client.query_one(end, &[]).await.unwrap().get(0);
+        let ended: i64 = self.watcher.query_one(end, &[]).await.unwrap().get(0);
         assert!(ended > 0, "somebody waits");
     }
 
     /// The number that a statement answers with.
     pub(crate) async fn count(&self, select: &str) -> i64 {
-        self.client.query_one(select, &[]).await.unwrap().get(0)
+        self.watcher.query_one(select, &[]).await.unwrap().get(0)
     }
 }

@@ -12,7 +12,6 @@ use duly_core::ports::store::{
 };
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, Task};
-
 use tokio::time::interval;
 
 use crate::gate::Gate;
