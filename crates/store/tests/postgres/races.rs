@@ -8,7 +8,7 @@ use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
     CancelTasks, Claim, Control as _, Controlled, Ending, Exchange, Exchanged, Home, Leases as _,
-    Sessions as _, Submitted, Tasks as _,
+    Result, Sessions as _, Submitted, Tasks as _,
 };
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, Task};
@@ -28,19 +28,12 @@ impl World {
 
     /// As callers do: again, until it is answered.
     async fn trade(&self, node: usize, exchange: Exchange) -> Exchanged {
-        let mut ticks = interval(Duration::from_millis(20));
-        for _ in 0..10 {
-            ticks.tick().await;
-            if let Ok(answer) = self.nodes[node].exchange(exchange.clone()).await {
-                return answer;
-            }
-        }
-        self.nodes[node].exchange(exchange).await.unwrap()
+        again(|| self.nodes[node].exchange(exchange.clone())).await
     }
 
     async fn read(&self, task: TaskId) -> Task {
-        let found = self.nodes[0].get(&TenantName::default_tenant(), task).await;
-        found.unwrap().unwrap()
+        let tenant = TenantName::default_tenant();
+        again(|| self.nodes[0].get(&tenant, task)).await.unwrap()
     }
 
     async fn die(&self, node: usize, session: SessionId) -> Vec<TaskId> {
@@ -63,6 +56,18 @@ impl World {
         let lease = leases.iter().find(|lease| lease.task == task.id).unwrap();
         (lease.task, lease.epoch)
     }
+}
+
+/// A connection that has just ended may be met by one more call.
+async fn again<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> T {
+    let mut ticks = interval(Duration::from_millis(20));
+    for _ in 0..10 {
+        ticks.tick().await;
+        if let Ok(answer) = call().await {
+            return answer;
+        }
+    }
+    call().await.unwrap()
 }
 
 fn row(task: TaskId) -> String {

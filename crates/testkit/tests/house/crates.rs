@@ -63,7 +63,7 @@ fn the_domain_is_pure() {
 
 /// Files outside the stores' own crate that may name a concrete one: the wiring, and the benchmark,
 /// which measures it beside bare SQLite.
-const PICKERS: [&str; 1] = ["crates/cli/src/wiring.rs"];
+const PICKERS: [&str; 2] = ["crates/cli/src/wiring.rs", "crates/cli/src/wiring/store.rs"];
 
 #[test]
 fn only_the_wiring_picks_a_store() {

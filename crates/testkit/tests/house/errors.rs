@@ -16,10 +16,12 @@ const SOURCES: [&str; 6] = [
 ];
 /// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler and
 /// the environment are asked for.
-const NO_CODES: [&str; 13] = [
+const NO_CODES: [&str; 15] = [
+    "BEGIN",
     "BLOCKED",
     "CANCELLED",
     "CARGO_PKG_VERSION",
+    "CHECKPOINT",
     "COMMIT",
     "DULY_TEST_POSTGRES",
     "FAILED",
