@@ -86,12 +86,12 @@ def single(peer, stores):
     """
     environment = stores.fresh("sqlite" if peer == PEER else "postgres")
     if peer == PEER:
-        command = [BINARY, "dev", "--data", environment["PEER_DATA"]]
+        command = [BINARY, "dev", "--concurrency", "0", "--data", environment["PEER_DATA"]]
     else:
-        command = [BINARY, "serve", "--insecure"]
+        command = [BINARY, "serve", "--insecure", "--roles", "api,scheduler"]
         environment["DULY_STORE"] = environment["DATABASE_URL"]
     server = subprocess.Popen(
-        [*command, "--listen", "127.0.0.1:0", "--concurrency", "0"], env=environment, text=True,
+        [*command, "--listen", "127.0.0.1:0"], env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
     )
     try:

@@ -12,7 +12,7 @@ pub(super) const STEPS: usize = 1;
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step("memory: an idle server");
     let place = run.place("memory").await?;
-    let server = Server::start(&place, &[]).await?;
+    let server = Server::start(&place, true).await?;
     let process = server.id().context("the server has ended")?;
     let resident = field(&process.to_string(), "VmRSS:")?;
     server.stop().await?;

@@ -36,15 +36,19 @@ impl Place {
         }
     }
 
-    /// Makes a command start a server on it.
-    pub(super) fn serve(&self, command: &mut Command) {
+    /// Makes a command start a server on it, with a worker of its own or without.
+    pub(super) fn serve(&self, command: &mut Command, has_worker: bool) {
         match self {
-            Self::Folder(folder) => command.args(["dev", "--data"]).arg(folder),
-            // Not as an argument, since it may hold a password.
-            Self::Database(database) => {
-                command.args(["serve", "--insecure"]).env("DULY_STORE", database.url())
+            Self::Folder(folder) => {
+                command.args(["dev", "--data"]).arg(folder);
+                command.args(if has_worker { &[][..] } else { &["--concurrency", "0"] });
             }
-        };
+            Self::Database(database) => {
+                // Not as an argument, since it may hold a password.
+                command.args(["serve", "--insecure"]).env("DULY_STORE", database.url());
+                command.args(if has_worker { &[][..] } else { &["--roles", "api,scheduler"] });
+            }
+        }
     }
 
     pub(super) async fn remove(self) -> anyhow::Result<()> {

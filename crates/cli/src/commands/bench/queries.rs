@@ -64,7 +64,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step("queries: filling the file");
     let samples = fill::fill(folder, run.tasks, &run.progress).await?;
     run.found(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
-    let mut server = Server::start(&place, &["--concurrency", "0"]).await?;
+    let mut server = Server::start(&place, false).await?;
     let held = Held::claim(&server.url()).await?;
     let mut connection = server.connect().await?;
     for (name, path) in REQUESTS {

@@ -22,7 +22,7 @@ pub(super) const STEPS: usize = 1;
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step(&format!("recovery: a worker dies with {TASKS} tasks"));
     let place = run.place("recovery").await?;
-    let mut server = Server::start(&place, &["--concurrency", "0"]).await?;
+    let mut server = Server::start(&place, false).await?;
     let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
     let body = format!("[{}]", vec![item; TASKS].join(","));
     server.load(1, 1, post("/tasks/batch", &body)).await?;

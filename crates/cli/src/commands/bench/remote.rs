@@ -34,7 +34,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
 
 /// Stores a backlog over HTTP while nobody works, then drains it.
 async fn backlog(place: Place, tasks: usize) -> anyhow::Result<Duration> {
-    let mut server = Server::start(&place, &["--concurrency", "0"]).await?;
+    let mut server = Server::start(&place, false).await?;
     let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     server.load(BATCH_CONNECTIONS, tasks / BATCH, post("/tasks/batch", &body)).await?;

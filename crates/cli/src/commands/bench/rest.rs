@@ -32,7 +32,7 @@ const SINGLE: usize = 50_000;
 
 pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()> {
     run.step(&format!("REST: {LONE} submits of one client, one at a time"));
-    let time = submits(run, (1, LONE), &["--concurrency", "0"]).await?;
+    let time = submits(run, (1, LONE), false).await?;
     run.found(Figure::rate("REST: single submit, 1 connection", LONE, time));
 
     let (single, tasks) = (run.tasks.min(SINGLE), run.tasks);
@@ -41,7 +41,7 @@ pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()
         run.step(&format!(
             "REST: {single} single submits, {tasks} in batches, {round} of {ROUNDS}"
         ));
-        singles = singles.min(submits(run, (CONNECTIONS, single), &[]).await?);
+        singles = singles.min(submits(run, (CONNECTIONS, single), true).await?);
         batches = batches.min(batch_submits(run).await?);
     }
     let figure = Figure::rate("REST: single submit", single, singles);
@@ -59,10 +59,10 @@ pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()
 async fn submits(
     run: &Run,
     (connections, count): (usize, usize),
-    flags: &[&str],
+    has_worker: bool,
 ) -> anyhow::Result<Duration> {
     let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
-    load(run.place("single").await?, flags, (connections, count), post("/tasks", &body)).await
+    load(run.place("single").await?, has_worker, (connections, count), post("/tasks", &body)).await
 }
 
 /// The tasks of the run in batches that are due tomorrow.
@@ -70,17 +70,17 @@ async fn batch_submits(run: &Run) -> anyhow::Result<Duration> {
     let item = format!(r#"{{"type":"echo","payload":{PAYLOAD},"delaySeconds":86400}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     let count = (BATCH_CONNECTIONS, run.tasks / BATCH);
-    load(run.place("batch").await?, &[], count, post("/tasks/batch", &body)).await
+    load(run.place("batch").await?, true, count, post("/tasks/batch", &body)).await
 }
 
 /// Loads a fresh server with a request, from so many connections so many times.
 async fn load(
     place: Place,
-    flags: &[&str],
+    has_worker: bool,
     (connections, count): (usize, usize),
     request: Vec<u8>,
 ) -> anyhow::Result<Duration> {
-    let mut server = Server::start(&place, flags).await?;
+    let mut server = Server::start(&place, has_worker).await?;
     let time = server.load(connections, count, request).await?;
     server.stop().await?;
     place.remove().await?;
@@ -93,13 +93,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(place: &Place, extra: &[&str]) -> anyhow::Result<Self> {
+    pub(super) async fn start(place: &Place, has_worker: bool) -> anyhow::Result<Self> {
         let mut command =
             Command::new(std::env::current_exe().context("cannot find this program")?);
-        place.serve(&mut command);
+        place.serve(&mut command, has_worker);
         let mut process = command
             .args(["--listen", "127.0.0.1:0"])
-            .args(extra)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
