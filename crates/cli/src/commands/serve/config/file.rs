@@ -90,15 +90,19 @@ fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Role>>, D::Err
 }
 
 fn concurrency<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
-    within(from, 1..=CONCURRENCY)
+    within(from, "concurrency", 1..=CONCURRENCY)
 }
 
 fn loss_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 1..=LOSS_LIMIT)
+    within(from, "lossLimit", 1..=LOSS_LIMIT)
 }
 
 /// A number of this range.
-fn within<'de, D, T>(from: D, range: std::ops::RangeInclusive<T>) -> Result<Option<T>, D::Error>
+fn within<'de, D, T>(
+    from: D,
+    name: &str,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + PartialOrd + std::fmt::Display,
@@ -106,7 +110,7 @@ where
     let number: Option<T> = Deserialize::deserialize(from)?;
     match number {
         Some(number) if !range.contains(&number) => Err(D::Error::custom(format!(
-            "must be a number from {} to {}",
+            "{name} must be a number from {} to {}",
             range.start(),
             range.end()
         ))),

@@ -68,7 +68,7 @@ fn a_mistake_is_named_and_never_shows_the_password() {
         ("roles: [api, cook]", "`cook` must be one of api, scheduler, worker"),
         ("roles: []", "at least one"),
         ("session: {ttl: soon}", "not a duration"),
-        ("worker: {concurrency: 0}", "worker.concurrency: must be a number from 1"),
+        ("worker: {concurrency: 0}", "worker: concurrency must be a number from 1"),
         ("store: mysql://duly:secret@db/x", "the store must be"),
         ("listen: here", "listen"),
         ("name: ''", "name: must have"),
