@@ -24,13 +24,14 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use duly_store::postgres::scratch;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine as _, StateMachineTest};
 use tokio::runtime::Runtime;
 
 use crate::step::Step;
 use crate::strategy::Steps;
-use crate::subject::{Sqlite, Subject};
+use crate::subject::{Postgres, Sqlite, Subject};
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -111,4 +112,12 @@ fn compare<S: Subject>(histories: u32) -> Tally {
 #[test]
 fn sqlite_does_what_the_model_does() {
     compare::<Sqlite>(2000).check();
+}
+
+/// Fewer, since each call of a server takes a while.
+#[test]
+fn postgres_does_what_the_model_does() {
+    if scratch::server().is_some() {
+        compare::<Postgres>(200).check();
+    }
 }

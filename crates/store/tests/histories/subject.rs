@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use duly_core::ports::store::Store;
+use duly_core::ports::store::{Ending, Home, Sessions as _, Store};
 use duly_store::clock::ManualClock;
 use duly_store::memory::MemoryStore;
+use duly_store::postgres::PostgresStore;
+use duly_store::postgres::scratch::{self, Scratch};
 use duly_store::sqlite::SqliteStore;
 use tempfile::TempDir;
 
@@ -81,4 +83,47 @@ fn empty_file(clock: &Arc<ManualClock>) -> &'static [u8] {
         drop(open(&path, clock));
         std::fs::read(path).unwrap()
     })
+}
+
+pub(crate) struct Postgres {
+    store: Arc<PostgresStore>,
+    scratch: Scratch,
+}
+
+#[async_trait]
+impl Subject for Postgres {
+    const NAME: &str = "postgres";
+
+    async fn new(clock: &Arc<ManualClock>) -> Self {
+        let server = scratch::server().expect("looked for before");
+        let scratch = Scratch::new(&server, clock.clone()).await;
+        Self { store: connect(&scratch, clock).await, scratch }
+    }
+
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    /// A node is gone without a word, and another one sees that its workers' beats have stopped.
+    async fn crash(&mut self, clock: &Arc<ManualClock>) {
+        self.store = connect(&self.scratch, clock).await;
+        for session in self.store.sessions().await.unwrap() {
+            if session.opened.home == Home::Local {
+                let died = Ending::Died { beat: session.beat };
+                self.store.end_session(session.opened.id, died).await.unwrap();
+            }
+        }
+    }
+
+    async fn crash_model(&self, model: &Arc<MemoryStore>, known: &Known) -> Arc<MemoryStore> {
+        for worker in known.workers.iter().filter(|worker| !worker.remote) {
+            let died = Ending::Died { beat: worker.beats };
+            model.end_session(worker.id, died).await.unwrap();
+        }
+        Arc::clone(model)
+    }
+}
+
+async fn connect(scratch: &Scratch, clock: &Arc<ManualClock>) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open_at(&scratch.url(), RULES, clock.clone()).await.unwrap())
 }

@@ -59,6 +59,8 @@ const INTERESTING: [(&str, u64); 33] = [
     ("sweep that deleted", 20),
     ("settings Conflict", 20),
 ];
+/// With fewer histories the numbers scatter more, and a quarter of what is expected will do.
+const MANY: u64 = 1000;
 /// Kinds of answers in a line of the report.
 const PER_LINE: usize = 5;
 const CRASH: &str = "crash with a live lease elsewhere";
@@ -75,7 +77,8 @@ impl Tally {
     /// Everything interesting was seen.
     pub(crate) fn check(&self) {
         for (what, times) in INTERESTING.into_iter().chain([(CRASH, 50)]) {
-            let (seen, wanted) = (self.times(what), times * self.cases / 1000);
+            let (seen, expected) = (self.times(what), times * self.cases / 1000);
+            let wanted = if self.cases < MANY { expected / 4 } else { expected };
             assert!(seen >= wanted, "{what}: seen {seen} times, wanted {wanted}\n{self}");
         }
     }

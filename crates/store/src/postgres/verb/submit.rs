@@ -21,6 +21,10 @@ const TRIES: u32 = 5;
 
 impl PostgresStore {
     pub(in crate::postgres) async fn store(&self, batch: &Submit) -> Result<Vec<Submitted>> {
+        if let Some(offer) = &batch.offer {
+            // Perhaps it has used another node so far.
+            self.session(offer.session).await?;
+        }
         let mut tries = 0;
         let mut careful = !is_plain(self, batch);
         loop {
