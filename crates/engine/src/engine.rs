@@ -23,10 +23,11 @@ use tokio_util::task::TaskTracker;
 use crate::backlog::Backlog;
 use crate::deadlines::Deadlines;
 use crate::desk::Desks;
-use crate::keep_alive::{self, KeepAlive};
-use crate::leader::{self, Candidate, Lead};
+use crate::keep_alive::KeepAlive;
+use crate::leader::{Candidate, Lead};
 use crate::observer::Observer;
 use crate::outcomes::Outcomes;
+use crate::pace::Pace;
 use crate::rates::Rates;
 use crate::remotes::Remotes;
 use crate::retention::{self, Sweeper};
@@ -333,7 +334,7 @@ impl Inner {
 
     fn start_keeping_alive(&self) {
         let keep_alive = KeepAlive {
-            config: keep_alive::Config { ttl: self.config.session_ttl },
+            pace: Pace { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
             remotes: Arc::clone(&self.remotes),
             settings: Arc::clone(&self.settings),
@@ -347,7 +348,7 @@ impl Inner {
     fn start_leading(&self) {
         let lead = Lead::default();
         let candidate = Candidate {
-            config: leader::Config { ttl: self.config.session_ttl },
+            pace: Pace { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
             lead: lead.clone(),
             until: None,

@@ -5,33 +5,14 @@
 //! and opens another one. What it still wants to commit is refused by the store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use duly_core::ports::store::{self, JoinNode, Store};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::pace::Pace;
 use crate::remotes::Remotes;
 use crate::settings::Current;
-
-/// How often signs of life are given.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Config {
-    /// How long a session may be silent.
-    pub(crate) ttl: Duration,
-}
-
-impl Config {
-    /// From one sign to the next; two may be lost.
-    fn every(self) -> Duration {
-        self.ttl / 3
-    }
-
-    /// How long to wait for a store that did not take one: soon, since time is running.
-    fn back_off(self) -> Duration {
-        self.ttl / 10
-    }
-}
 
 /// What one sign of life has shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +22,7 @@ pub(crate) struct Report {
 }
 
 pub(crate) struct KeepAlive {
-    pub(crate) config: Config,
+    pub(crate) pace: Pace,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) remotes: Arc<Remotes>,
     pub(crate) settings: Arc<Current>,
@@ -56,11 +37,11 @@ impl KeepAlive {
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         loop {
             let pause = match self.run_once().await {
-                Ok(_) => self.config.every(),
+                Ok(_) => self.pace.every(),
                 Err(error) => {
                     tracing::debug!(%error, "the store is away; others may take this node for dead");
                     self.absent = true;
-                    self.config.back_off()
+                    self.pace.back_off()
                 }
             };
             tokio::select! {

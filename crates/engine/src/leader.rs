@@ -11,24 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a lead holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Config {
-    /// Without a renewal.
-    pub(crate) ttl: Duration,
-}
-
-impl Config {
-    /// From one renewal to the next; two may be lost.
-    fn every(self) -> Duration {
-        self.ttl / 3
-    }
-
-    /// How long to wait for a store that does not answer.
-    fn back_off(self) -> Duration {
-        self.ttl / 10
-    }
-}
+use crate::pace::Pace;
 
 /// Whether this node leads; cheap to clone.
 #[derive(Clone, Debug)]
@@ -63,7 +46,7 @@ impl Lead {
 }
 
 pub(crate) struct Candidate {
-    pub(crate) config: Config,
+    pub(crate) pace: Pace,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) lead: Lead,
     /// When the lead ends, as far as this node may count on it.
@@ -77,10 +60,10 @@ impl Candidate {
             let pause = match self.run_once().await {
                 // Nobody else could lead: there is nothing to renew.
                 Ok(Leader { until: None, .. }) => Duration::MAX,
-                Ok(_) => self.config.every(),
+                Ok(_) => self.pace.every(),
                 Err(error) => {
                     tracing::debug!(%error, "the store is away; nobody knows who leads");
-                    self.config.back_off()
+                    self.pace.back_off()
                 }
             };
             tokio::select! {
@@ -100,7 +83,7 @@ impl Candidate {
         let asked = Instant::now();
         let node = self.store.node();
         let answer = tokio::select! {
-            answer = self.store.lead(node, self.config.ttl) => answer,
+            answer = self.store.lead(node, self.pace.ttl) => answer,
             // An answer that takes too long must not keep this node in the lead.
             () = self.over() => {
                 self.step_down();
@@ -110,7 +93,7 @@ impl Candidate {
         };
         let leader = answer?;
         let leads = leader.node == node;
-        self.until = (leads && leader.until.is_some()).then(|| asked + self.config.ttl);
+        self.until = (leads && leader.until.is_some()).then(|| asked + self.pace.ttl);
         if self.lead.set(leads) {
             tracing::info!(leads, leader.term, leader.node = %leader.node, "the lead has changed");
         }

@@ -10,6 +10,7 @@ mod keep_alive;
 mod leader;
 mod observer;
 mod outcomes;
+mod pace;
 pub mod random;
 mod rates;
 mod remotes;
