@@ -22,7 +22,7 @@ use duly_store::conformance::Harness;
 use duly_store::postgres::scratch::{self, Scratch};
 use duly_store::postgres::{FinishError, PostgresStore, finish_in};
 use tokio::task::JoinSet;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 struct World {
     clock: Arc<ManualClock>,
@@ -39,9 +39,7 @@ impl World {
         let scratch = Scratch::new(&scratch::server()?, clock.clone()).await;
         let url = scratch.url();
         let store = PostgresStore::open_at(&url, Rules::default(), clock.clone()).await.unwrap();
-        let (app, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        let mut driver = JoinSet::new();
-        driver.spawn(async move { drop(connection.await) });
+        let (app, driver) = scratch.connect().await;
         let set = format!(
             "SET duly.now_ms = {}; DROP TABLE IF EXISTS effect; CREATE TABLE effect (task uuid NOT NULL)",
             clock.now().millis()

@@ -23,7 +23,7 @@ use duly_store::limit::PAYLOAD;
 use duly_store::postgres::PostgresStore;
 use duly_store::postgres::scratch::{self, Scratch};
 use tokio::task::JoinSet;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 const BATCH: u32 = 500;
 const BATCHES: u32 = 20;
@@ -50,9 +50,7 @@ impl World {
         let home = Home::Local;
         let open = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
         store.open_session(open).await.unwrap();
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        let mut driver = JoinSet::new();
-        driver.spawn(async move { drop(connection.await) });
+        let (client, driver) = scratch.connect().await;
         client.batch_execute("SELECT pg_stat_reset()").await.unwrap();
         Some(Self { clock, store, session, client, _driver: driver, _scratch: scratch })
     }

@@ -60,6 +60,14 @@ impl Scratch {
         let mark = if self.url.contains('?') { '&' } else { '?' };
         format!("{}{mark}options=-c%20synchronous_commit%3Doff", self.url)
     }
+
+    /// A connection of the test's own, and what drives it.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn connect(&self) -> (Client, JoinSet<()>) {
+        connect(&self.url()).await
+    }
 }
 
 /// Takes the first name that nobody has.
@@ -114,10 +122,10 @@ async fn template(client: &Client, server: &str, clock: Arc<dyn Clock>) -> Strin
     name
 }
 
-async fn connect(server: &str) -> (Client, tokio::task::JoinSet<()>) {
+async fn connect(server: &str) -> (Client, JoinSet<()>) {
     let config = tls::parse(server).expect("an address");
     let (client, connection) = config.connect(NoTls).await.expect("the server answers");
-    let mut driver = tokio::task::JoinSet::new();
+    let mut driver = JoinSet::new();
     driver.spawn(async move { drop(connection.await) });
     (client, driver)
 }

@@ -18,7 +18,8 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) async fn new(world: &World) -> Self {
-        let ((client, driver), (watcher, other)) = (world.connect().await, world.connect().await);
+        let ((client, driver), (watcher, other)) =
+            (world.scratch.connect().await, world.scratch.connect().await);
         Self { client, watcher, _drivers: [driver, other] }
     }
 

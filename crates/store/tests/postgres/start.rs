@@ -24,7 +24,7 @@ async fn a_database_that_cannot_be_used_is_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newer_schema_is_refused() {
     let Some(world) = World::new().await else { return };
-    let (client, _driver) = world.connect().await;
+    let (client, _driver) = world.scratch.connect().await;
     client.batch_execute("INSERT INTO duly.migration (version) VALUES (999)").await.unwrap();
     let refused = PostgresStore::open(&world.scratch.url(), Rules::default()).await.err();
     assert!(matches!(refused, Some(OpenError::Newer(_))), "{refused:?}");

@@ -18,8 +18,6 @@ use duly_store::clock::ManualClock;
 use duly_store::conformance::Harness;
 use duly_store::postgres::PostgresStore;
 use duly_store::postgres::scratch::{self, Scratch};
-use tokio::task::JoinSet;
-use tokio_postgres::{Client, NoTls};
 
 /// Two nodes on one database.
 pub(crate) struct World {
@@ -96,14 +94,5 @@ impl World {
                 return;
             }
         }
-    }
-
-    /// A connection of its own, and what drives it.
-    pub(crate) async fn connect(&self) -> (Client, JoinSet<()>) {
-        let url = self.scratch.url();
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        let mut driver = JoinSet::new();
-        driver.spawn(async move { drop(connection.await) });
-        (client, driver)
     }
 }
