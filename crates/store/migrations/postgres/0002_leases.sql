@@ -14,7 +14,9 @@ CREATE TABLE duly.leader (
     beat    bigint NOT NULL
 );
 
--- Worker processes. A row is written with every claim and every beat, so its page keeps room.
+-- Worker processes. A row is written with every beat, so its page keeps room. It is not written with
+-- every claim: while somebody holds an old snapshot, a row that is written n times is found by way of
+-- n versions.
 CREATE TABLE duly.session (
     id        uuid    NOT NULL PRIMARY KEY,
     -- In which node's process it runs; none for a process elsewhere.
@@ -29,7 +31,7 @@ CREATE TABLE duly.session (
     died      boolean NOT NULL DEFAULT false,
     -- Counts signs of life.
     beat      bigint  NOT NULL DEFAULT 0,
-    -- The newest claim.
+    -- The newest claim of those that were granted nothing; see duly.newest.
     newest    bigint  NOT NULL DEFAULT 0,
     -- The suspect for which it takes nothing more until it holds nothing.
     waits_for uuid,
@@ -66,7 +68,35 @@ CREATE TABLE duly.grant_log (
 CREATE INDEX grant_log_deadline ON duly.grant_log (deadline);
 CREATE INDEX grant_log_unheard ON duly.grant_log (served_at) WHERE NOT received;
 
--- Leases have ended: so many of each batch. A batch without a live one is never overdue.
+-- The newest claim of a session, of which it is told what stands in its own row. The last batch stays
+-- until the next one comes.
+CREATE FUNCTION duly.newest(who uuid, of_row bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN greatest(of_row, (SELECT g.sequence FROM duly.grant_log g WHERE g.session = who
+                             ORDER BY g.sequence DESC LIMIT 1));
+END
+$$;
+
+-- Whether a session holds a lease. From the newest batch back: those that are gone lie before.
+CREATE FUNCTION duly.holds(who uuid) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM (SELECT FROM duly.grant_log g WHERE g.session = who AND g.live > 0
+                                ORDER BY g.sequence DESC LIMIT 1) any_of_them);
+END
+$$;
+
+-- Removes the batch before, if no lease of it lives, now that a newer one comes, and those that ended
+-- while others came. Not all are looked at, for the sake of those that are gone and cannot be removed
+-- yet.
+CREATE FUNCTION duly.forget_before(who uuid, asked bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM duly.grant_log g
+    WHERE g.session = who AND g.sequence >= asked - 64 AND g.sequence < asked AND g.live <= 0;
+END
+$$;
+
+-- Leases have ended: so many of each batch. A batch without a live one is never overdue, and is gone if
+-- a newer one has come.
 -- Not a function in SQL, here and below: those are planned anew for every call.
 CREATE FUNCTION duly.end_leases(sessions uuid[], sequences bigint[], heard boolean) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -77,6 +107,11 @@ BEGIN
     FROM (SELECT e.session, e.sequence, count(*)::integer AS ended
           FROM unnest(sessions, sequences) e(session, sequence) GROUP BY 1, 2 ORDER BY 1, 2) n
     WHERE g.session = n.session AND g.sequence = n.sequence;
+    DELETE FROM duly.grant_log g
+    USING (SELECT DISTINCT e.session, e.sequence
+           FROM unnest(sessions, sequences) e(session, sequence)) n
+    WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= 0
+      AND g.sequence < duly.newest(g.session, 0);
 END
 $$;
 

@@ -44,10 +44,10 @@ DECLARE
 BEGIN
     at := duly.now();
     IF room > 0 THEN
-        SELECT newest, alone OR waits_for IS NOT NULL AS picky INTO s
+        SELECT newest, alone, alone OR waits_for IS NOT NULL AS picky INTO s
         FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;
-        IF NOT FOUND OR NOT duly.admits(who, s.newest, asked)
-           OR s.picky AND EXISTS (SELECT FROM duly.grant_log g WHERE g.session = who AND g.live > 0)
+        IF NOT FOUND OR NOT duly.admits(who, duly.newest(who, s.newest), asked)
+           OR s.picky AND duly.holds(who)
         THEN
             room := 0;
         END IF;
@@ -85,8 +85,10 @@ BEGIN
         ON CONFLICT (session, sequence) DO UPDATE
         SET granted_at = at, served_at = at, deadline = excluded.deadline, live = excluded.live,
             received = false, tasks = excluded.tasks, epochs = excluded.epochs;
-        UPDATE duly.session SET newest = asked, alone = false WHERE id = who;
-        DELETE FROM duly.grant_log g WHERE g.session = who AND g.live <= 0 AND g.sequence < asked;
+        IF s.alone THEN
+            UPDATE duly.session SET alone = false WHERE id = who;
+        END IF;
+        PERFORM duly.forget_before(who, asked);
     END IF;
 END
 $$;

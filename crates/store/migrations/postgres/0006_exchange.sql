@@ -166,7 +166,7 @@ CREATE FUNCTION duly.exchange(
     who uuid, ended uuid[], ended_epochs integer[], results text[], asked bigint, wanted integer,
     in_lanes integer[], in_ranks smallint[], since bigint[], byte_limit bigint, ageing bigint,
     default_timeout integer, slack integer,
-    OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held bigint, OUT picky boolean,
+    OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held boolean, OUT picky boolean,
     OUT echo boolean, OUT paused_tenants text[], OUT paused_queues text[], OUT heads bigint[],
     OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
     OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
@@ -174,6 +174,7 @@ CREATE FUNCTION duly.exchange(
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s         record;
+    latest    bigint;
     o_lanes   integer[] := in_lanes;
     o_ranks   smallint[] := in_ranks;
     o_since   bigint[] := since;
@@ -197,6 +198,7 @@ BEGIN
         FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;
     END IF;
     is_open := FOUND;
+    latest := duly.newest(who, s.newest);
     IF cardinality(ended) > 0 THEN
         SELECT f.done, f.sequences INTO done, sequences
         FROM duly.succeed(who, ended, ended_epochs, results, at) f;
@@ -210,7 +212,7 @@ BEGIN
     END IF;
     SELECT array_agg(p.tenant), array_agg(p.queue) INTO paused_tenants, paused_queues
     FROM duly.pause p;
-    SELECT coalesce(sum(g.live), 0) INTO held FROM duly.grant_log g WHERE g.session = who;
+    held := duly.holds(who);
     IF NOT is_open THEN
         RETURN;
     END IF;
@@ -218,7 +220,7 @@ BEGIN
     IF asked IS NULL THEN
         RETURN;
     END IF;
-    IF NOT duly.admits(who, s.newest, asked) THEN
+    IF NOT duly.admits(who, latest, asked) THEN
         echo := true;
         UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked
         RETURNING g.tasks INTO batch;
@@ -233,7 +235,7 @@ BEGIN
               ORDER BY array_position(batch.tasks, t.id)) t;
         RETURN;
     END IF;
-    is_alone := s.alone AND held > 0;
+    is_alone := s.alone AND held;
     IF paused_tenants IS NOT NULL THEN
         SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.since)
         INTO o_lanes, o_ranks, o_since
@@ -245,7 +247,7 @@ BEGIN
     IF wanted > 0 AND NOT is_alone AND cardinality(o_lanes) > 0 THEN
         IF 10 <= ANY (o_ranks) THEN
             SELECT p.rows, p.tasks, p.waits, p.is_alone INTO rows, picked, waits, is_alone
-            FROM duly.pick_warily(who, o_lanes, o_ranks, o_since, wanted, at, ageing, held = 0) p;
+            FROM duly.pick_warily(who, o_lanes, o_ranks, o_since, wanted, at, ageing, NOT held) p;
         ELSE
             SELECT p.rows, p.tasks INTO rows, picked
             FROM duly.pick(o_lanes, o_ranks, o_since,
@@ -288,16 +290,17 @@ BEGIN
         INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
         FROM (SELECT * FROM granted g ORDER BY g.run_at + g.rank % 10 * ageing, g.id) t;
     END IF;
-    is_alone := is_alone AND (held > 0 OR tasks IS NOT NULL);
+    is_alone := is_alone AND (held OR tasks IS NOT NULL);
     picky := is_alone OR waits IS NOT NULL;
-    IF (s.newest, s.alone, s.waits_for) IS DISTINCT FROM (asked, is_alone, waits) THEN
+    -- A batch tells by itself which claim it came with.
+    IF (s.alone, s.waits_for) IS DISTINCT FROM (is_alone, waits) OR tasks IS NULL AND latest < asked THEN
         UPDATE duly.session SET newest = asked, alone = is_alone, waits_for = waits WHERE id = who;
     END IF;
-    IF s.newest < asked THEN
-        DELETE FROM duly.grant_log g WHERE g.session = who AND g.live <= 0 AND g.sequence < asked;
+    IF latest < asked THEN
+        PERFORM duly.forget_before(who, asked);
     END IF;
     IF tasks IS NOT NULL THEN
-        held := held + cardinality(tasks);
+        held := true;
         INSERT INTO duly.grant_log AS g (session, sequence, granted_at, served_at, deadline, live,
                                          received, tasks, epochs)
         VALUES (who, asked, at, at,

@@ -134,7 +134,7 @@ impl PostgresStore {
         let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
             return Ok(None);
         };
-        let busy = traded.held > 0;
+        let busy = traded.held;
         if (traded.echo && traded.leases.is_empty()) || (traded.picky && busy) {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ struct Traded {
     done: Vec<Uuid>,
     leases: Vec<Lease>,
     is_open: bool,
-    held: i64,
+    held: bool,
     picky: bool,
     echo: bool,
     paused: Vec<(duly_core::name::TenantName, duly_core::name::QueueName)>,

@@ -113,8 +113,10 @@ impl Verb for TimeOut {
 /// Only the newest claim of a session elsewhere can be unheard of: asking for the next one says
 /// that the one before has arrived.
 const UNHEARD: &str = "FROM duly.grant_log g
-    JOIN duly.session s ON s.id = g.session AND s.newest = g.sequence
+    JOIN duly.session s ON s.id = g.session AND s.newest <= g.sequence
     WHERE NOT g.received AND g.served_at < $1 AND g.live > 0
+      AND NOT EXISTS (SELECT FROM duly.grant_log later
+                      WHERE later.session = g.session AND later.sequence > g.sequence)
       AND s.ended_at IS NULL AND s.node IS NULL";
 
 /// Releases a batch that nobody has acknowledged, if it is still so.
