@@ -145,8 +145,8 @@ pub const NOTE_CHARS: usize = 500;
 pub const WAIT: Duration = Duration::from_secs(60);
 /// Handlers that run at once in one worker, at the most.
 pub const CONCURRENCY: usize = 10_000;
-/// Leases a worker holds beyond those it runs, at the most.
-pub const PREFETCH: usize = 1_000;
+/// Leases a worker holds beyond those it runs, at the most: one full batch at work and one on its way.
+pub const PREFETCH: usize = 2_000;
 /// How long tasks that succeeded or were cancelled are kept, unless the settings say otherwise.
 pub const DEFAULT_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The longest time for which ended tasks may be kept, if not for ever.
