@@ -18,7 +18,8 @@ CREATE TABLE duly.lane (
 CREATE INDEX lane_made_in ON duly.lane (made_in);
 
 -- One row per task, in a partition per day of its first due time, which its id carries. No index
--- mentions a column that changes, and every page keeps room, so that updates stay on it. What
+-- mentions a column that changes, and every page has room for three versions of its rows, as stored,
+-- as granted and as ended, so that updates stay on it even while somebody holds an old snapshot. What
 -- changes stands first and the payload last: the log then holds only the difference.
 CREATE TABLE duly.task (
     id          uuid     NOT NULL,
@@ -88,7 +89,7 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format('CREATE TABLE duly.%I (LIKE duly.task INCLUDING STORAGE INCLUDING COMPRESSION)
-                    WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05)', name);
+                    WITH (fillfactor = 33, autovacuum_vacuum_scale_factor = 0.05)', name);
     EXECUTE format('ALTER TABLE duly.task ATTACH PARTITION duly.%I FOR VALUES FROM (%L) TO (%L)',
                    name, duly.first_id(day * day_ms), duly.first_id((day + 1) * day_ms));
 END

@@ -9,8 +9,9 @@ use super::node::Node;
 /// How long a node goes without looking around, at the least and at the most. An application that
 /// submits in a transaction of its own tells nobody, and its tasks lie before where claims look if
 /// others have committed meanwhile.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
-/// Looking takes this part of the time, unless it takes too long for that.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
+/// Looking takes this part of the time. It is a matter of milliseconds, and of seconds when somebody
+/// has held a transaction open for long: it then passes over all that was claimed since.
 const SHARE: u32 = 50;
 /// How long a node goes without the rest.
 const ROUND: Duration = Duration::from_secs(10);
