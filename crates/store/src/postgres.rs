@@ -45,6 +45,7 @@ mod tasks;
 mod tls;
 mod verb;
 mod wakes;
+mod weights;
 
 use std::ops::Deref;
 use std::sync::Arc;

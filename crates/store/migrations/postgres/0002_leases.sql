@@ -65,6 +65,9 @@ CREATE TABLE duly.grant_log (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0);
 
+-- Ids do not get smaller by trying.
+ALTER TABLE duly.grant_log ALTER COLUMN tasks SET STORAGE EXTERNAL;
+
 CREATE INDEX grant_log_deadline ON duly.grant_log (deadline);
 CREATE INDEX grant_log_unheard ON duly.grant_log (served_at) WHERE NOT received;
 
@@ -95,21 +98,20 @@ BEGIN
 END
 $$;
 
--- Leases have ended: so many of each batch. A batch without a live one is never overdue, and is gone if
--- a newer one has come.
+-- Leases have ended: so many of each of these batches, which come sorted. A batch without a live one is
+-- gone if a newer one has come, and until then it is never overdue.
 -- Not a function in SQL, here and below: those are planned anew for every call.
-CREATE FUNCTION duly.end_leases(sessions uuid[], sequences bigint[], heard boolean) RETURNS void
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION duly.end_leases(
+    sessions uuid[], sequences bigint[], counts integer[], heard boolean)
+RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE duly.grant_log g
     SET live = g.live - n.ended, received = g.received OR heard,
         deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
-    FROM (SELECT e.session, e.sequence, count(*)::integer AS ended
-          FROM unnest(sessions, sequences) e(session, sequence) GROUP BY 1, 2 ORDER BY 1, 2) n
+    FROM unnest(sessions, sequences, counts) n(session, sequence, ended)
     WHERE g.session = n.session AND g.sequence = n.sequence;
     DELETE FROM duly.grant_log g
-    USING (SELECT DISTINCT e.session, e.sequence
-           FROM unnest(sessions, sequences) e(session, sequence)) n
+    USING unnest(sessions, sequences) n(session, sequence)
     WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= 0
       AND g.sequence < duly.newest(g.session, 0);
 END

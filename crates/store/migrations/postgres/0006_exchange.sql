@@ -5,7 +5,7 @@ CREATE FUNCTION duly.shares(
     ageing bigint)
 RETURNS integer[] LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    piece  integer := least(wanted, 2 * wanted / cardinality(in_lanes) + 8);
+    piece  integer := least(wanted, 2 * wanted / cardinality(in_lanes) + 2);
     shares integer[];
     sure   bigint;
 BEGIN
@@ -14,10 +14,9 @@ BEGIN
     END IF;
     LOOP
         WITH seen AS MATERIALIZED (
-            SELECT r.n, d.number, d.run_at + r.rank * ageing AS place, d.task
+            SELECT r.n, d.run_at + r.rank * ageing AS place, d.task
             FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n),
-                 LATERAL (SELECT w.run_at, w.task, row_number() OVER (ORDER BY w.run_at, w.task) AS number
-                          FROM duly.due w
+                 LATERAL (SELECT w.run_at, w.task FROM duly.due w
                           WHERE w.lane = r.lane AND w.rank = r.rank
                             AND w.run_at >= r.since AND w.run_at <= at
                           ORDER BY w.run_at, w.task LIMIT piece) d
@@ -28,13 +27,14 @@ BEGIN
                 FROM generate_series(1, cardinality(in_lanes)) u(n)
                 LEFT JOIN (SELECT f.n, count(*)::integer AS share FROM first f GROUP BY f.n) c
                        ON c.n = u.n),
-               (SELECT min(s.place) FROM seen s WHERE s.number = piece)
+               (SELECT min(m.last)
+                FROM (SELECT max(s.place) AS last FROM seen s GROUP BY s.n HAVING count(*) = piece) m)
                    - (SELECT max(f.place) FROM first f)
         INTO shares, sure;
         IF piece >= wanted OR sure IS NULL OR sure > 0 THEN
             RETURN shares;
         END IF;
-        piece := wanted;
+        piece := least(wanted, 4 * piece);
     END LOOP;
 END
 $$;
@@ -46,7 +46,8 @@ CREATE FUNCTION duly.pick(
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
-    FROM unnest(in_lanes, in_ranks, since, shares) r(lane, rank, since, share),
+    FROM (SELECT * FROM unnest(in_lanes, in_ranks, since, shares) u(lane, rank, since, share)
+          WHERE u.share > 0) r,
          LATERAL (SELECT w.ctid, w.task FROM duly.due w
                   WHERE w.lane = r.lane AND w.rank = r.rank
                     AND w.run_at >= r.since AND w.run_at <= at
@@ -109,25 +110,30 @@ $$;
 
 -- Commits successes of a session, whose ids come sorted. Mostly all of them are first grants. A
 -- result is found by its place among the ids: a join would be planned anew for every size of every
--- day, and sometimes as a scan.
+-- day, and sometimes as a scan. The ids stand in a record and the results in a variable, since the
+-- former are searched as they lie and the latter are reached by number.
 CREATE FUNCTION duly.succeed(
     who uuid, ended uuid[], epochs integer[], results text[], at bigint,
     OUT done uuid[], OUT sequences bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    same record;
-    part record;
+    same  record;
+    texts text[];
+    part  record;
 BEGIN
     FOR same IN
-        SELECT e.epoch, array_agg(e.id ORDER BY e.id) AS ids,
-               array_agg(e.result ORDER BY e.id) AS results
-        FROM unnest(ended, epochs, results) e(id, epoch, result) GROUP BY e.epoch
+        SELECT epochs[1] AS epoch, ended AS ids, results AS results WHERE epochs[1] = ALL (epochs)
+        UNION ALL
+        SELECT e.epoch, array_agg(e.id ORDER BY e.id), array_agg(e.result ORDER BY e.id)
+        FROM unnest(ended, epochs, results) e(id, epoch, result)
+        WHERE NOT epochs[1] = ALL (epochs) GROUP BY e.epoch
     LOOP
         PERFORM duly.plan_for(same.ids);
+        texts := same.results;
         WITH finished AS (
             UPDATE duly.task t
             SET status = 3, finished_at = at, charged = t.charged + 1, error = NULL,
-                result = (same.results)[width_bucket(t.id, same.ids)]
+                result = texts[width_bucket(t.id, same.ids)]
             WHERE t.id = ANY (same.ids)
               AND t.id BETWEEN same.ids[1] AND same.ids[cardinality(same.ids)]
               AND t.epoch = same.epoch AND t.session = who
@@ -161,16 +167,18 @@ $$;
 
 -- Commits successes of a session and grants it what is due in these ranges, in one go. `asked` is the
 -- number of its claim; without one nothing is granted. `done` names the successes that were
--- committed, `heads` tells where each of the ranges starts now.
+-- committed, `heads` tells where each of the ranges starts now. Who is not careful fails with DU001
+-- where a payload is so large that the batch could exceed `byte_limit`: to look at all the payloads
+-- first costs a tenth of a claim, and mostly they are small. `heavy` tells whether there was one.
 CREATE FUNCTION duly.exchange(
     who uuid, ended uuid[], ended_epochs integer[], results text[], asked bigint, wanted integer,
     in_lanes integer[], in_ranks smallint[], since bigint[], byte_limit bigint, ageing bigint,
-    default_timeout integer, slack integer,
+    default_timeout integer, slack integer, careful boolean,
     OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held boolean, OUT picky boolean,
     OUT echo boolean, OUT paused_tenants text[], OUT paused_queues text[], OUT heads bigint[],
     OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
     OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
-    OUT granted_ats bigint[], OUT payloads text[])
+    OUT granted_ats bigint[], OUT payloads text[], OUT heavy boolean)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s         record;
@@ -187,6 +195,8 @@ DECLARE
     highest   uuid;
     waits     uuid;
     is_alone  boolean;
+    -- Payloads of this size always fit.
+    small     bigint := byte_limit / greatest(wanted, 1);
 BEGIN
     at := duly.now();
     echo := false;
@@ -205,18 +215,20 @@ BEGIN
         IF coalesce(cardinality(done), 0) < cardinality(ended) THEN
             sequences := sequences || duly.hear(who, ended, ended_epochs);
         END IF;
-        IF sequences IS NOT NULL THEN
-            PERFORM duly.end_leases(array_fill(who, ARRAY[cardinality(sequences)]), sequences,
-                                    true);
-        END IF;
+        PERFORM duly.end_leases(array_agg(who), array_agg(n.sequence), array_agg(n.ended), true)
+        FROM (SELECT q.sequence, count(*)::integer AS ended FROM unnest(sequences) q(sequence)
+              GROUP BY 1 ORDER BY 1) n;
     END IF;
     SELECT array_agg(p.tenant), array_agg(p.queue) INTO paused_tenants, paused_queues
     FROM duly.pause p;
-    held := duly.holds(who);
     IF NOT is_open THEN
         RETURN;
     END IF;
     picky := s.alone OR s.waits_for IS NOT NULL;
+    -- Nobody asks, unless there are suspects.
+    IF picky OR 10 <= ANY (in_ranks) THEN
+        held := duly.holds(who);
+    END IF;
     IF asked IS NULL THEN
         RETURN;
     END IF;
@@ -260,7 +272,7 @@ BEGIN
         lowest := sorted[1];
         highest := sorted[cardinality(sorted)];
     END IF;
-    IF picked IS NOT NULL AND byte_limit < (
+    IF careful AND picked IS NOT NULL AND byte_limit < (
         SELECT sum(octet_length(t.payload)) FROM duly.task t
         WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest)
     THEN
@@ -286,9 +298,15 @@ BEGIN
                       t.rank, t.payload)
         SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
                array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
-               array_agg(t.run_at), array_agg(at), array_agg(t.payload)
-        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
+               array_agg(t.run_at), array_agg(at),
+               array_agg(CASE WHEN careful OR octet_length(t.payload) <= small THEN t.payload END),
+               coalesce(bool_or(octet_length(t.payload) > small), false)
+        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads,
+             heavy
         FROM (SELECT * FROM granted g ORDER BY g.run_at + g.rank % 10 * ageing, g.id) t;
+        IF heavy AND NOT careful THEN
+            RAISE EXCEPTION 'the payloads could be too large for one batch' USING ERRCODE = 'DU001';
+        END IF;
     END IF;
     is_alone := is_alone AND (held OR tasks IS NOT NULL);
     picky := is_alone OR waits IS NOT NULL;

@@ -51,6 +51,11 @@ impl Fault {
         self.code() == Some(&SqlState::UNIQUE_VIOLATION)
     }
 
+    /// Whether the payloads of a batch could be too large, and were not looked at first.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.code().is_some_and(|code| code.code() == "DU001")
+    }
+
     /// Whether the cause lies outside the data: the same call may succeed later.
     pub(super) fn is_environment(&self) -> bool {
         match self {

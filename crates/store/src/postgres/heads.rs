@@ -140,6 +140,13 @@ impl Heads {
         beliefs.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
+    /// Whether suspects are due somewhere.
+    pub(super) fn has_suspects(&self, now: i64) -> bool {
+        let beliefs = self.beliefs.lock();
+        let mut due = beliefs.by_time.iter().take_while(|(at, _)| *at <= now);
+        due.any(|(_, range)| range.is_suspect())
+    }
+
     /// Whether nothing in the lane is due, suspects aside.
     pub(super) fn is_drained(&self, lane: LaneId, now: i64) -> bool {
         let beliefs = self.beliefs.lock();

@@ -20,6 +20,7 @@ use super::range::LaneId;
 use super::row;
 use super::sessions::{Session, Sessions};
 use super::wakes::Wakes;
+use super::weights::Weights;
 use crate::hints::Hints;
 
 /// A look begins so much earlier than the store's time, should commits become visible late.
@@ -36,6 +37,7 @@ pub struct Node {
     pub(super) sessions: Sessions,
     pub(super) pauses: Pauses,
     pub(super) clock: Estimate,
+    pub(super) weights: Weights,
     pub(super) hints: Hints,
     pub(super) notices: Notices,
     /// Whether the last call failed for a reason outside the data.
@@ -59,6 +61,7 @@ impl Node {
             sessions: Sessions::default(),
             pauses: Pauses::default(),
             clock: Estimate::new(row.try_get(1)?),
+            weights: Weights::default(),
             hints: Hints::default(),
             notices: Notices::default(),
             troubled: AtomicBool::new(false),

@@ -29,7 +29,7 @@ const LARGE: usize = 16;
 const RANGES: usize = 16;
 
 const EXCHANGE: &str = "/* exchange */ SELECT * FROM duly.exchange(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 
 impl PostgresStore {
     pub(in crate::postgres) async fn trade(&self, exchange: &Exchange) -> Result<Exchanged> {
@@ -37,7 +37,8 @@ impl PostgresStore {
         let trade = Trade { exchange, session, items: Items::sort(&exchange.finishes) };
         let mut traded = if !trade.items.slow.is_empty() {
             self.run(&trade).await?
-        } else if trade.is_large(self) {
+        } else if trade.is_large() && !self.heads.has_suspects(self.estimate()) {
+            // A suspect is granted to a session that is idle, and what it has just ended counts.
             self.trade_in_two(&trade).await?
         } else {
             self.insist(|| self.trade_part(&trade, Part::Whole)).await?
@@ -53,11 +54,15 @@ impl PostgresStore {
 
     async fn trade_part(&self, trade: &Trade<'_>, part: Part) -> Result<Traded> {
         let client = self.pool.get().await?;
-        let looked_at = match part {
+        let look = || match part {
             Part::Outcomes => LookedAt::nowhere(self.heads.moment()),
             Part::Whole | Part::Claim => trade.look(self, &Wakes::default()),
         };
-        trade.call(self, &client, looked_at, part).await
+        let careful = self.weights.are_mixed();
+        match trade.call(self, &client, look(), part, careful).await {
+            Err(fault) if fault.is_heavy() => trade.call(self, &client, look(), part, true).await,
+            answer => answer,
+        }
     }
 
     async fn trade_in_two(&self, trade: &Trade<'_>) -> Result<Traded> {
@@ -134,7 +139,7 @@ impl PostgresStore {
         let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
             return Ok(None);
         };
-        let busy = traded.held;
+        let busy = traded.held == Some(true);
         if (traded.echo && traded.leases.is_empty()) || (traded.picky && busy) {
             return Ok(None);
         }
@@ -194,7 +199,8 @@ struct Traded {
     done: Vec<Uuid>,
     leases: Vec<Lease>,
     is_open: bool,
-    held: bool,
+    /// Whether the session holds leases; only told where suspects matter.
+    held: Option<bool>,
     picky: bool,
     echo: bool,
     paused: Vec<(duly_core::name::TenantName, duly_core::name::QueueName)>,
@@ -208,7 +214,8 @@ impl Verb for Trade<'_> {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Traded> {
         let slow = finish::finish(scope, self.exchange, &self.items.slow).await?;
         let looked_at = self.look(scope.store, &scope.wakes);
-        let traded = self.call(scope.store, scope.transaction(), looked_at, Part::Whole).await?;
+        let client = scope.transaction();
+        let traded = self.call(scope.store, client, looked_at, Part::Whole, true).await?;
         // The look came after what this transaction has put there.
         for look in &traded.looks {
             scope.wakes.seen(look.range);
@@ -218,13 +225,10 @@ impl Verb for Trade<'_> {
 }
 
 impl Trade<'_> {
-    /// Whether it is better done in two. Not while there are suspects: those are granted to a session
-    /// that is idle, and what it has just ended counts.
-    fn is_large(&self, store: &PostgresStore) -> bool {
+    /// Whether it is better done in two.
+    fn is_large(&self) -> bool {
         let claim = self.exchange.claim.as_ref();
-        self.items.ids.len() >= LARGE
-            && claim.is_some_and(|claim| claim.max >= LARGE)
-            && !self.look(store, &Wakes::default()).ranges.iter().any(|it| it.is_suspect())
+        self.items.ids.len() >= LARGE && claim.is_some_and(|claim| claim.max >= LARGE)
     }
 
     /// The ranges that the claim looks at: those that are due, as far as is known.
@@ -252,6 +256,7 @@ impl Trade<'_> {
         client: &impl GenericClient,
         looked_at: LookedAt,
         part: Part,
+        careful: bool,
     ) -> Result<Traded> {
         let claim: Option<&Claim> = self.exchange.claim.as_ref().filter(|_| part != Part::Outcomes);
         let (ended, results) = match part {
@@ -279,6 +284,7 @@ impl Trade<'_> {
                     &heads::ageing(),
                     &lease::default_timeout(),
                     &lease::slack(),
+                    &careful,
                 ],
             )
             .await?;
@@ -293,6 +299,9 @@ async fn read(
     looked_at: LookedAt,
 ) -> Result<Traded> {
     let heads: Option<Vec<Option<i64>>> = found.try_get("heads")?;
+    if let Some(heavy) = found.try_get("heavy")? {
+        store.weights.note(heavy);
+    }
     let LookedAt { ranges, since, moment } = looked_at;
     let looks = ranges.into_iter().zip(since).zip(heads.unwrap_or_default());
     Ok(Traded {

@@ -1,6 +1,8 @@
 //! What a verb changes about tasks: collected under the lock, then written table by table, in the
 //! order in which every transaction takes its locks.
 
+use std::collections::BTreeMap;
+
 use duly_core::error_group::ErrorGroup;
 use duly_core::limits::ATTEMPTS;
 use duly_core::task::Failure;
@@ -172,12 +174,15 @@ impl Ledger {
             scope.execute(update, &[&self.told]).await?;
         }
         for heard in [true, false] {
-            let ended: Vec<_> = self.leases.iter().filter(|it| it.heard == heard).collect();
-            if !ended.is_empty() {
-                let (sessions, sequences) =
-                    (each(&ended, |it| it.session), each(&ended, |it| it.sequence));
-                let end = "/* lease.end */ SELECT duly.end_leases($1, $2, $3)";
-                scope.query(end, &[&sessions, &sequences, &heard]).await?;
+            let mut batches: BTreeMap<(Uuid, i64), i32> = BTreeMap::new();
+            for lease in self.leases.iter().filter(|it| it.heard == heard) {
+                *batches.entry((lease.session, lease.sequence)).or_default() += 1;
+            }
+            if !batches.is_empty() {
+                let (sessions, sequences): (Vec<_>, Vec<_>) = batches.keys().copied().unzip();
+                let counts: Vec<_> = batches.into_values().collect();
+                let end = "/* lease.end */ SELECT duly.end_leases($1, $2, $3, $4)";
+                scope.query(end, &[&sessions, &sequences, &counts, &heard]).await?;
             }
         }
         Ok(())
