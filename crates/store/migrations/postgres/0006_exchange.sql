@@ -1,50 +1,59 @@
--- How many of the first `wanted` due rows, in the order of claims, lie in each of these ranges. At
--- first it looks at a few rows of each; only what comes before the last of those is sure.
-CREATE FUNCTION duly.shares(
+-- The first `wanted` due rows of these ranges in the order of claims, and how many of them lie in each
+-- range. At first it looks at a few rows of each; only what comes before the last of those is sure.
+CREATE FUNCTION duly.first_due(
     in_lanes integer[], in_ranks smallint[], since bigint[], at bigint, wanted integer,
-    ageing bigint)
-RETURNS integer[] LANGUAGE plpgsql STABLE AS $$
+    ageing bigint, OUT rows tid[], OUT shares integer[])
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    piece  integer := least(wanted, 2 * wanted / cardinality(in_lanes) + 2);
-    shares integer[];
-    sure   bigint;
+    piece integer := least(wanted, 2 * wanted / cardinality(in_lanes) + 2);
+    sure  bigint;
 BEGIN
-    IF cardinality(in_lanes) = 1 THEN
-        RETURN ARRAY[wanted];
-    END IF;
     LOOP
         WITH seen AS MATERIALIZED (
-            SELECT r.n, d.run_at + r.rank * ageing AS place, d.task
+            SELECT r.n, d.row, d.run_at + r.rank * ageing AS place, d.task
             FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n),
-                 LATERAL (SELECT w.run_at, w.task FROM duly.due w
+                 LATERAL (SELECT w.ctid AS row, w.run_at, w.task FROM duly.due w
                           WHERE w.lane = r.lane AND w.rank = r.rank
                             AND w.run_at >= r.since AND w.run_at <= at
                           ORDER BY w.run_at, w.task LIMIT piece) d
-        ), first AS (
-            SELECT s.n, s.place FROM seen s ORDER BY s.place, s.task LIMIT wanted
+        ), first AS MATERIALIZED (
+            SELECT s.n, s.row, s.place FROM seen s ORDER BY s.place, s.task LIMIT wanted
         )
-        SELECT (SELECT array_agg(coalesce(c.share, 0) ORDER BY u.n)
+        SELECT (SELECT array_agg(f.row) FROM first f),
+               (SELECT array_agg(coalesce(c.share, 0) ORDER BY u.n)
                 FROM generate_series(1, cardinality(in_lanes)) u(n)
                 LEFT JOIN (SELECT f.n, count(*)::integer AS share FROM first f GROUP BY f.n) c
                        ON c.n = u.n),
                (SELECT min(m.last)
                 FROM (SELECT max(s.place) AS last FROM seen s GROUP BY s.n HAVING count(*) = piece) m)
                    - (SELECT max(f.place) FROM first f)
-        INTO shares, sure;
-        IF piece >= wanted OR sure IS NULL OR sure > 0 THEN
-            RETURN shares;
-        END IF;
+        INTO rows, shares, sure;
+        EXIT WHEN piece >= wanted OR sure IS NULL OR sure > 0;
         piece := least(wanted, 4 * piece);
     END LOOP;
 END
 $$;
 
--- The first due rows of some ranges that nobody else is about to take, in the order of claims.
+-- The first due rows of some ranges that nobody else is about to take.
 CREATE FUNCTION duly.pick(
-    in_lanes integer[], in_ranks smallint[], since bigint[], shares integer[], at bigint,
-    OUT rows tid[], OUT tasks uuid[])
+    in_lanes integer[], in_ranks smallint[], since bigint[], at bigint, wanted integer,
+    ageing bigint, OUT rows tid[], OUT tasks uuid[])
 LANGUAGE plpgsql AS $$
+DECLARE
+    chosen tid[];
+    shares integer[] := ARRAY[wanted];
 BEGIN
+    IF cardinality(in_lanes) > 1 THEN
+        SELECT f.rows, f.shares INTO chosen, shares
+        FROM duly.first_due(in_lanes, in_ranks, since, at, wanted, ageing) f;
+        SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
+        FROM (SELECT w.ctid, w.task FROM duly.due w WHERE w.ctid = ANY (chosen)
+              FOR UPDATE SKIP LOCKED) d;
+        IF 2 * cardinality(rows) >= cardinality(chosen) OR chosen IS NULL THEN
+            RETURN;
+        END IF;
+        -- Others take these. What comes next in the same ranges is as good.
+    END IF;
     SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
     FROM (SELECT * FROM unnest(in_lanes, in_ranks, since, shares) u(lane, rank, since, share)
           WHERE u.share > 0) r,
@@ -262,8 +271,7 @@ BEGIN
             FROM duly.pick_warily(who, o_lanes, o_ranks, o_since, wanted, at, ageing, NOT held) p;
         ELSE
             SELECT p.rows, p.tasks INTO rows, picked
-            FROM duly.pick(o_lanes, o_ranks, o_since,
-                           duly.shares(o_lanes, o_ranks, o_since, at, wanted, ageing), at) p;
+            FROM duly.pick(o_lanes, o_ranks, o_since, at, wanted, ageing) p;
         END IF;
     END IF;
     IF picked IS NOT NULL THEN

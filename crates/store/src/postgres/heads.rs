@@ -25,6 +25,8 @@ pub(super) struct Heads {
 struct Beliefs {
     by_range: HashMap<Range, Belief>,
     by_time: BTreeSet<(i64, Range)>,
+    /// How many of those are of suspects.
+    suspects: usize,
     /// Counts what was heard.
     version: u64,
 }
@@ -140,11 +142,9 @@ impl Heads {
         beliefs.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
-    /// Whether suspects are due somewhere.
-    pub(super) fn has_suspects(&self, now: i64) -> bool {
-        let beliefs = self.beliefs.lock();
-        let mut due = beliefs.by_time.iter().take_while(|(at, _)| *at <= now);
-        due.any(|(_, range)| range.is_suspect())
+    /// Whether suspects wait somewhere.
+    pub(super) fn has_suspects(&self) -> bool {
+        self.beliefs.lock().suspects > 0
     }
 
     /// Whether nothing in the lane is due, suspects aside.
@@ -168,12 +168,16 @@ impl Beliefs {
     fn set(&mut self, range: Range, belief: Belief) {
         self.forget(range);
         self.by_range.insert(range, belief);
-        self.by_time.extend(belief.at.map(|at| (at, range)));
+        if let Some(at) = belief.at {
+            self.by_time.insert((at, range));
+            self.suspects += usize::from(range.is_suspect());
+        }
     }
 
     fn forget(&mut self, range: Range) {
         if let Some(Belief { at: Some(at), .. }) = self.by_range.remove(&range) {
             self.by_time.remove(&(at, range));
+            self.suspects -= usize::from(range.is_suspect());
         }
     }
 }

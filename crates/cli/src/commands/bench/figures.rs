@@ -33,8 +33,6 @@ pub(super) struct Figure {
 pub(super) enum Target {
     /// At least this share of the limit.
     Ratio(f64),
-    /// At most this share of the limit.
-    RatioAtMost(f64),
     /// At least this.
     AtLeast(f64),
     /// At most this.
@@ -45,7 +43,6 @@ impl Target {
     fn is_met(self, value: f64, ratio: Option<f64>) -> bool {
         match self {
             Self::Ratio(least) => ratio.is_some_and(|ratio| ratio >= least),
-            Self::RatioAtMost(most) => ratio.is_some_and(|ratio| ratio <= most),
             Self::AtLeast(least) => value >= least,
             Self::AtMost(most) => value <= most,
         }
@@ -56,7 +53,6 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Ratio(least) => write!(f, "≥ {least:.2} × limit"),
-            Self::RatioAtMost(most) => write!(f, "≤ {most:.2} × limit"),
             Self::AtLeast(least) => write!(f, "≥ {}", number(least)),
             Self::AtMost(most) => write!(f, "≤ {}", number(most)),
         }

@@ -37,7 +37,7 @@ impl PostgresStore {
         let trade = Trade { exchange, session, items: Items::sort(&exchange.finishes) };
         let mut traded = if !trade.items.slow.is_empty() {
             self.run(&trade).await?
-        } else if trade.is_large() && !self.heads.has_suspects(self.estimate()) {
+        } else if trade.is_large() && !self.heads.has_suspects() {
             // A suspect is granted to a session that is idle, and what it has just ended counts.
             self.trade_in_two(&trade).await?
         } else {
@@ -146,9 +146,11 @@ impl PostgresStore {
         let serves = self.claimable(session);
         let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= traded.now;
         let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
-        let passed = self.heads.due(traded.now, usize::MAX, &serves);
-        let passed: Vec<_> =
-            passed.into_iter().filter(|(range, at)| passed_by(*at, *range)).collect();
+        if !busy {
+            return Ok(next);
+        }
+        let mut passed = self.heads.due(traded.now, usize::MAX, &serves);
+        passed.retain(|(range, at)| passed_by(*at, *range));
         if passed.is_empty() {
             return Ok(next);
         }
