@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use duly_core::id::{NodeId, SessionId, TaskId};
@@ -310,9 +310,10 @@ impl Inner {
         }
         let (store, desks) = (Arc::clone(&self.store), Arc::clone(&self.remotes.desks));
         self.loops.spawn(pass_hints(store, desks, self.stop.clone()));
+        let refused = Arc::<AtomicBool>::default();
         // A process that has the store for itself is missed by nobody.
         if self.store.node() != NodeId::ONLY {
-            self.start_keeping_alive();
+            self.start_keeping_alive(Arc::clone(&refused));
         }
         let observer = Observer {
             store: Arc::clone(&self.store),
@@ -325,6 +326,7 @@ impl Inner {
             seen: HashMap::new(),
             last_read: None,
             steady_since: None,
+            refused,
         };
         self.loops.spawn(observer.run(self.stop.clone()));
         if self.config.is_scheduler {
@@ -332,7 +334,7 @@ impl Inner {
         }
     }
 
-    fn start_keeping_alive(&self) {
+    fn start_keeping_alive(&self, refused: Arc<AtomicBool>) {
         let keep_alive = KeepAlive {
             pace: Pace { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
@@ -340,6 +342,7 @@ impl Inner {
             settings: Arc::clone(&self.settings),
             introduced: Arc::clone(&self.introduced),
             absent: false,
+            refused,
         };
         self.loops.spawn(keep_alive.run(self.stop.clone()));
     }

@@ -5,6 +5,7 @@
 //! and opens another one. What it still wants to commit is refused by the store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use duly_core::ports::store::{self, JoinNode, Store};
 use parking_lot::Mutex;
@@ -30,6 +31,8 @@ pub(crate) struct KeepAlive {
     pub(crate) introduced: Arc<Mutex<Option<JoinNode>>>,
     /// Whether others may have forgotten this node.
     pub(crate) absent: bool,
+    /// Tells whoever judges others that theirs may have been refused as well.
+    pub(crate) refused: Arc<AtomicBool>,
 }
 
 impl KeepAlive {
@@ -41,6 +44,7 @@ impl KeepAlive {
                 Err(error) => {
                     tracing::debug!(%error, "the store is away; others may take this node for dead");
                     self.absent = true;
+                    self.refused.store(true, Ordering::Relaxed);
                     self.pace.back_off()
                 }
             };

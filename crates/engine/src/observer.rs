@@ -2,10 +2,11 @@
 //!
 //! A session is dead when its beat has not changed for the whole TTL, measured by this process's
 //! monotonic clock over an unbroken series of reads: after a pause of this process, or of the
-//! store, everybody gets the full time again. Deadlines are judged by the store's clock.
+//! store, or when the store can be read and not written, everybody gets the full time again. Deadlines are judged by the store's clock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use duly_core::id::{NodeId, SessionId};
@@ -39,6 +40,9 @@ pub(crate) struct Observer {
     pub(crate) last_read: Option<Instant>,
     /// Since when they have been read without a gap.
     pub(crate) steady_since: Option<Instant>,
+    /// Whether the store refused a sign of life of this process since the last look: it may have
+    /// refused those of others too.
+    pub(crate) refused: Arc<AtomicBool>,
 }
 
 impl Observer {
@@ -109,7 +113,8 @@ impl Observer {
 
     /// The sessions that are dead, with their last beat.
     fn judge(&mut self, sessions: &[OpenedSession], now: Instant) -> Vec<(SessionId, u64)> {
-        let broken = self.last_read.is_none_or(|last| now - last > self.ttl / 2);
+        let refused = self.refused.swap(false, Ordering::Relaxed);
+        let broken = refused || self.last_read.is_none_or(|last| now - last > self.ttl / 2);
         if broken {
             self.seen.clear();
             self.steady_since = Some(now);

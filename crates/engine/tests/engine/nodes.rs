@@ -31,6 +31,8 @@ pub(crate) struct Others {
     leads: AtomicBool,
     /// Whether the store answers those who want to lead.
     unheard: AtomicBool,
+    /// Whether the store refuses signs of life.
+    pub(crate) refused: AtomicBool,
     resigned: AtomicUsize,
     joined: AtomicUsize,
     pub(crate) sweeps: AtomicUsize,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a worker that cannot be made fails its test")]
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duly_core::id::SessionId;
@@ -192,6 +193,20 @@ async fn nobody_is_judged_while_the_sessions_cannot_be_read() {
     world.store.set_readable(true);
     pass(TTL / 2).await;
     assert!(remote.beat(&[]).await.is_ok(), "it has its full time after the gap");
+    pass(TTL * 2).await;
+    assert!(remote.beat(&[]).await.is_err(), "and not more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_judged_while_the_store_refuses_signs_of_life() {
+    let world = World::among_others().await;
+    let remote = Remote::register(&world.engine).await;
+    pass(TTL / 2).await;
+    world.store.others.refused.store(true, Ordering::SeqCst);
+    pass(TTL * 5).await;
+    world.store.others.refused.store(false, Ordering::SeqCst);
+    pass(TTL / 2).await;
+    assert!(remote.beat(&[]).await.is_ok(), "it has its full time afterwards");
     pass(TTL * 2).await;
     assert!(remote.beat(&[]).await.is_err(), "and not more");
 }

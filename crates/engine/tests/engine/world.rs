@@ -314,6 +314,9 @@ impl Sessions for Watched {
     }
 
     async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        if self.others.refused.load(Ordering::SeqCst) {
+            return Err(Error::Unavailable { reason: "told to".to_owned() });
+        }
         let mut ended = self.store.keep_alive(sessions).await?;
         ended.append(&mut self.others.ended.lock().unwrap());
         Ok(ended)
