@@ -43,6 +43,7 @@ mod settings;
 mod snapshot;
 mod tasks;
 mod tls;
+mod trouble;
 mod verb;
 mod wakes;
 mod weights;
@@ -100,7 +101,7 @@ impl PostgresStore {
         open::prepare(&config, &connector).await?;
         let broken = |fault: Fault| OpenError::Database {
             place: open::place(&config),
-            reason: fault.to_string(),
+            reason: fault.explain(),
         };
         let pool = Pool::new(&config, connector.clone(), clock).map_err(broken)?;
         let node = Arc::new(Node::join(pool, rules).await.map_err(broken)?);

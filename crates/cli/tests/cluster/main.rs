@@ -1,6 +1,7 @@
-//! Many nodes of the real binary on one PostgreSQL: killed, paused, stopped, and cut off from it.
+//! Many nodes of the real binary on one PostgreSQL: killed, paused, stopped, outlived, and cut off from it.
 
 mod break_off;
+mod full_disk;
 mod idle;
 mod kill;
 mod once;
@@ -8,6 +9,7 @@ mod pause;
 mod scale;
 mod start;
 mod stop;
+mod upgrade;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ async fn serve(store: &str) -> anyhow::Result<Ended> {
 }
 
 /// It must fail with this code and these words.
-async fn fails(store: &str, code: i32, words: &[&str]) -> anyhow::Result<()> {
+pub(crate) async fn fails(store: &str, code: i32, words: &[&str]) -> anyhow::Result<()> {
     let ended = serve(store).await?;
     assert_eq!(ended.code, Some(code), "{ended:?}");
     assert_eq!(ended.stdout, "", "no address was printed");
@@ -27,7 +27,7 @@ async fn fails(store: &str, code: i32, words: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn order(url: &str, sql: &str) -> anyhow::Result<()> {
+pub(crate) async fn order(url: &str, sql: &str) -> anyhow::Result<()> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     let mut driver = JoinSet::new();
     driver.spawn(connection);

@@ -4,6 +4,8 @@ use deadpool_postgres::{PoolError, TimeoutType};
 use duly_core::ports::store::Error;
 use tokio_postgres::error::SqlState;
 
+use super::migrate::Newer;
+
 /// Why a statement or a row could not be used, inside this backend.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
@@ -15,6 +17,8 @@ pub(super) enum Fault {
     Raced,
     #[error("no connection to the database: {0}")]
     NoConnection(String),
+    #[error(transparent)]
+    Outdated(#[from] Newer),
 }
 
 pub(super) type Result<T> = std::result::Result<T, Fault>;
@@ -23,7 +27,7 @@ impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Postgres(error) => error.code(),
-            Self::Corrupt { .. } | Self::NoConnection(_) | Self::Raced => None,
+            Self::Corrupt { .. } | Self::NoConnection(_) | Self::Raced | Self::Outdated(_) => None,
         }
     }
 
@@ -56,20 +60,45 @@ impl Fault {
         self.code().is_some_and(|code| code.code() == "DU001")
     }
 
+    /// Whether the server has no room left.
+    pub(super) fn is_full(&self) -> bool {
+        self.code() == Some(&SqlState::DISK_FULL)
+    }
+
+    /// Whether a statement is not for the schema that the server has.
+    pub(super) fn is_misunderstood(&self) -> bool {
+        // Syntax errors, and names that mean nothing.
+        self.code().is_some_and(|code| code.code().starts_with("42"))
+    }
+
     /// Whether the cause lies outside the data: the same call may succeed later.
     pub(super) fn is_environment(&self) -> bool {
+        self.reason().is_some()
+    }
+
+    /// What the cause is and what to do about it, if it lies outside the data.
+    fn reason(&self) -> Option<&'static str> {
         match self {
-            Self::NoConnection(_) | Self::Raced => true,
-            Self::Postgres(error) => reason(error).is_some(),
-            Self::Corrupt { .. } => false,
+            Self::NoConnection(_) => Some("the database does not answer"),
+            Self::Raced => Some("others are in the way; it goes on by itself"),
+            Self::Postgres(error) => reason(error),
+            Self::Outdated(_) => Some("this node is too old for the database; update it"),
+            Self::Corrupt { .. } => None,
         }
+    }
+
+    /// The fault, with what to do about it.
+    pub(super) fn explain(&self) -> String {
+        self.reason().map_or_else(|| self.to_string(), |reason| format!("{reason} ({self})"))
     }
 }
 
 impl From<PoolError> for Fault {
     fn from(error: PoolError) -> Self {
         match error {
-            PoolError::Backend(error) => Self::Postgres(error),
+            PoolError::Backend(error) if reason(&error).is_some() => Self::Postgres(error),
+            // No statement was sent: whatever keeps the server from letting us in may pass.
+            PoolError::Backend(error) => Self::NoConnection(chain(&error)),
             PoolError::Timeout(TimeoutType::Wait) => {
                 Self::NoConnection("all of them are busy".to_owned())
             }
@@ -80,16 +109,10 @@ impl From<PoolError> for Fault {
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
-        let reason = match &fault {
-            Fault::NoConnection(_) => Some("the database does not answer"),
-            Fault::Raced => Some("others are in the way; it goes on by itself"),
-            Fault::Postgres(error) => reason(error),
-            Fault::Corrupt { .. } => None,
-        };
-        match (reason, fault) {
-            (Some(reason), fault) => Self::Unavailable { reason: format!("{reason} ({fault})") },
-            (None, Fault::Corrupt { table, column, id }) => Self::Corrupt { table, column, id },
-            (None, fault) => Self::Backend { name: "postgres", source: Box::new(fault) },
+        match fault {
+            fault if fault.is_environment() => Self::Unavailable { reason: fault.explain() },
+            Fault::Corrupt { table, column, id } => Self::Corrupt { table, column, id },
+            fault => Self::Backend { name: "postgres", source: Box::new(fault) },
         }
     }
 }
@@ -102,7 +125,7 @@ fn reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     let reason = match code.code() {
         "25006" => "the database takes no writes; is it a replica?",
         "40001" | "40P01" | "55P03" => "others are in the way; it goes on by itself",
-        "53100" => "the database's disk is full; free some space and it goes on by itself",
+        "53100" => "the disk is full at the PostgreSQL server; free some space there",
         "53300" => "the database has no connection left; raise its max_connections",
         "57014" => "the database took too long",
         code if code.starts_with("08") => "the connection to the database broke",
@@ -117,6 +140,12 @@ fn reason(error: &tokio_postgres::Error) -> Option<&'static str> {
 fn is_io(error: &tokio_postgres::Error) -> bool {
     let source = std::error::Error::source(error);
     source.is_some_and(|source| source.is::<std::io::Error>())
+}
+
+/// The same with what to do about it.
+pub(super) fn explain(error: &tokio_postgres::Error) -> String {
+    let said = chain(error);
+    reason(error).map_or_else(|| said.clone(), |reason| format!("{reason} ({said})"))
 }
 
 /// The error with what is behind it: the driver's own text is only "db error".

@@ -20,15 +20,35 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0010_application_finish.sql"),
 ];
 
+/// A node that knows so many scripts may go on beside those that have applied all of them. Less than
+/// their number only if whatever such a node says to the database still means the same. A script
+/// that it cannot live with should make its statements fail: it notices a little later.
+const OLDEST: usize = MIGRATIONS.len();
+
+/// What was applied, and which nodes may go on beside it. A database that is older than that column
+/// gets it with its next script.
+const TABLE: &str = "CREATE SCHEMA IF NOT EXISTS duly;
+    CREATE TABLE IF NOT EXISTS duly.migration (
+        version    integer     NOT NULL PRIMARY KEY,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    );
+    ALTER TABLE duly.migration ADD COLUMN IF NOT EXISTS oldest integer";
+
 /// Why the schema could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error(
-        "the database has schema version {found}, made by a newer duly; this one knows {known}"
-    )]
-    Newer { found: i32, known: usize },
+    #[error(transparent)]
+    Newer(#[from] Newer),
     #[error(transparent)]
     Postgres(#[from] tokio_postgres::Error),
+}
+
+/// The schema is not for this program any more.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the database has schema version {found}, made by a newer duly; this one knows {known}")]
+pub(super) struct Newer {
+    found: i32,
+    known: i32,
 }
 
 /// Held by whoever applies scripts; any number that nobody else uses.
@@ -48,22 +68,14 @@ pub(super) async fn up(client: &mut Client) -> Result<usize, Error> {
 }
 
 async fn apply(client: &mut Client) -> Result<usize, Error> {
-    client
-        .batch_execute(
-            "CREATE SCHEMA IF NOT EXISTS duly;
-             CREATE TABLE IF NOT EXISTS duly.migration (
-                 version    integer     NOT NULL PRIMARY KEY,
-                 applied_at timestamptz NOT NULL DEFAULT now()
-             )",
-        )
-        .await?;
+    client.batch_execute(TABLE).await?;
     let missing = missing(client).await?;
     for (number, script) in missing.clone().zip(&MIGRATIONS[missing.clone()]) {
         let transaction = client.transaction().await?;
         transaction.batch_execute(script).await?;
-        let version = i32::try_from(number + 1).expect("there are not so many scripts");
-        let note = "INSERT INTO duly.migration (version) VALUES ($1)";
-        transaction.execute(note, &[&version]).await?;
+        let (version, oldest) = (version(number + 1), version(OLDEST.min(number + 1)));
+        let note = "INSERT INTO duly.migration (version, oldest) VALUES ($1, $2)";
+        transaction.execute(note, &[&version, &oldest]).await?;
         transaction.commit().await?;
     }
     Ok(missing.len())
@@ -78,10 +90,24 @@ async fn missing(client: &Client) -> Result<std::ops::Range<usize>, Error> {
     }
     let newest = "SELECT coalesce(max(version), 0) FROM duly.migration";
     let found: i32 = client.query_one(newest, &[]).await?.try_get(0)?;
-    match usize::try_from(found) {
-        Ok(applied) if applied <= known => Ok(applied..known),
-        _ => Err(Error::Newer { found, known }),
+    if let Some(newer) = newer(client).await? {
+        return Err(newer.into());
     }
+    Ok(usize::try_from(found).unwrap_or(0).min(known)..known)
+}
+
+/// Whether a newer program has changed the schema so that this one cannot go on.
+pub(super) async fn newer(client: &Client) -> Result<Option<Newer>, tokio_postgres::Error> {
+    // A table without the column says nothing of older nodes, as does a row without a value.
+    let select = "/* schema */ SELECT max(version) FROM duly.migration m WHERE version > $1
+        HAVING max(coalesce((to_jsonb(m) ->> 'oldest')::integer, version)) > $1";
+    let known = version(MIGRATIONS.len());
+    let row = client.query_opt(select, &[&known]).await?;
+    row.map(|row| Ok(Newer { found: row.try_get(0)?, known })).transpose()
+}
+
+fn version(scripts: usize) -> i32 {
+    i32::try_from(scripts).expect("there are not so many scripts")
 }
 
 /// A script, and when it was applied.
@@ -114,7 +140,7 @@ pub(super) async fn status(client: &Client) -> Result<Vec<Migration>, Error> {
 /// The version that these scripts end with.
 #[cfg(feature = "conformance")]
 pub(super) fn newest() -> i32 {
-    i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX)
+    version(MIGRATIONS.len())
 }
 
 /// Names the schema as these scripts make it.
@@ -122,6 +148,7 @@ pub(super) fn newest() -> i32 {
 pub(super) fn fingerprint() -> String {
     use sha2::{Digest as _, Sha256};
     let mut hasher = Sha256::new();
+    hasher.update(TABLE);
     MIGRATIONS.iter().for_each(|script| hasher.update(script));
     let digest: [u8; 32] = hasher.finalize().into();
     digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()

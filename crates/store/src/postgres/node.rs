@@ -2,7 +2,6 @@
 //! the database: a wrong belief costs time, never correctness.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use duly_core::id::SessionId;
 use duly_core::name::{QueueName, TenantName};
@@ -19,6 +18,7 @@ use super::pool::Pool;
 use super::range::LaneId;
 use super::row;
 use super::sessions::{Session, Sessions};
+use super::trouble::Trouble;
 use super::wakes::Wakes;
 use super::weights::Weights;
 use crate::hints::Hints;
@@ -40,8 +40,7 @@ pub struct Node {
     pub(super) weights: Weights,
     pub(super) hints: Hints,
     pub(super) notices: Notices,
-    /// Whether the last call failed for a reason outside the data.
-    pub(super) troubled: AtomicBool,
+    pub(super) trouble: Trouble,
 }
 
 impl Node {
@@ -64,7 +63,7 @@ impl Node {
             weights: Weights::default(),
             hints: Hints::default(),
             notices: Notices::default(),
-            troubled: AtomicBool::new(false),
+            trouble: Trouble::default(),
         };
         node.make_next_days().await?;
         node.look_around().await?;

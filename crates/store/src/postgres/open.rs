@@ -92,7 +92,7 @@ pub(super) async fn connect(
 /// Why the schema cannot be used.
 pub(super) fn outdated(config: &Config, error: migrate::Error) -> OpenError {
     match error {
-        migrate::Error::Newer { .. } => OpenError::Newer(error.to_string()),
+        migrate::Error::Newer(newer) => OpenError::Newer(newer.to_string()),
         migrate::Error::Postgres(error) => broken(&place(config), &error),
     }
 }
@@ -143,7 +143,12 @@ fn refused(place: &str, error: &tokio_postgres::Error) -> OpenError {
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
             OpenError::NoDatabase { place, reason }
         }
-        Some(_) => OpenError::Database { place, reason },
+        // So it says on a full disk, for example.
+        Some(code) if *code == SqlState::INTERNAL_ERROR => {
+            let reason = format!("{reason}; see the server's log and the free space of its disk");
+            OpenError::Database { place, reason }
+        }
+        Some(_) => OpenError::Database { place, reason: error::explain(error) },
         None => OpenError::Unreachable { place, reason },
     }
 }
@@ -158,7 +163,7 @@ pub(super) fn broken(place: &str, error: &tokio_postgres::Error) -> OpenError {
                  let its owner do it, or grant CREATE on it"
             ))
         }
-        _ => OpenError::Database { place, reason: error::chain(error) },
+        _ => OpenError::Database { place, reason: error::explain(error) },
     }
 }
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use deadpool_postgres::{Client, Manager, ManagerConfig, RecyclingMethod, Runtime};
 use duly_core::ports::clock::Clock;
+use parking_lot::RwLock;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{Fault, Result};
+use super::migrate::{self, Newer};
 
 /// More would only fight for the server's cores; batches, not connections, make it fast.
 const CONNECTIONS: usize = 6;
@@ -46,6 +48,8 @@ pub(super) struct Pool {
     inner: deadpool_postgres::Pool,
     /// What tests go by instead of the server's clock.
     clock: Option<Arc<dyn Clock>>,
+    /// Why nothing may be asked of the server any more.
+    outdated: RwLock<Option<Newer>>,
 }
 
 impl Pool {
@@ -65,11 +69,27 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Fault::NoConnection(error.to_string()))?;
-        Ok(Self { inner, clock })
+        Ok(Self { inner, clock, outdated: RwLock::default() })
     }
 
-    /// A connection, until it is dropped.
+    /// A connection, until it is dropped; none to a database that is for newer nodes.
     pub(super) async fn get(&self) -> Result<Client> {
+        if let Some(newer) = *self.outdated.read() {
+            return Err(newer.into());
+        }
+        self.connect().await
+    }
+
+    /// Looks whether the database is still for this node; if not, nothing is asked of it from then
+    /// on: who knows what it would understand. Answers with the connection it looked through.
+    pub(super) async fn look_at_schema(&self) -> Result<Client> {
+        let client = self.connect().await?;
+        let newer = migrate::newer(&client).await?;
+        *self.outdated.write() = newer;
+        newer.map_or(Ok(client), |newer| Err(newer.into()))
+    }
+
+    async fn connect(&self) -> Result<Client> {
         let client = self.inner.get().await?;
         if let Some(clock) = &self.clock {
             let now = clock.now().millis();

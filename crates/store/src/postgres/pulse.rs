@@ -1,8 +1,7 @@
 //! The store's own state.
 
-use std::sync::atomic::Ordering;
-
 use async_trait::async_trait;
+use deadpool_postgres::Client;
 use duly_core::ports::store::{Hint, Pulse, Result};
 use duly_core::time::Timestamp;
 
@@ -11,6 +10,8 @@ use super::{PostgresStore, row};
 
 /// Of the connections; the others are for claims and for questions.
 const SUBMITS: usize = 2;
+/// About a megabyte. A disk with less is still full: it would soon be so again.
+const ROOM_ROWS: u32 = 30_000;
 
 #[async_trait]
 impl Pulse for PostgresStore {
@@ -32,8 +33,7 @@ impl Pulse for PostgresStore {
     }
 
     async fn check(&self) -> Result<()> {
-        let asked = self.probe(self.troubled.load(Ordering::Relaxed)).await;
-        Ok(self.noting_trouble(asked)?)
+        Ok(self.trouble.noting(self.probe().await)?)
     }
 
     async fn hint(&self) -> Hint {
@@ -46,22 +46,28 @@ impl Pulse for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Whether the server answers; with a real write if it should show that it takes them.
-    async fn probe(&self, write: bool) -> error::Result<()> {
-        let client = self.pool.get().await?;
-        if write {
+    /// Whether the server answers and the schema is for this node; after trouble with a real write.
+    async fn probe(&self) -> error::Result<()> {
+        let mut client = self.pool.look_at_schema().await?;
+        if self.trouble.is_full() {
+            self.make_room(&mut client).await?;
+            self.trouble.has_room();
+        } else if self.trouble.is_there() {
             let note = "/* check */ UPDATE duly.node SET checked_at = duly.now() WHERE id = $1";
             client.execute(note, &[&self.id]).await?;
-        } else {
-            client.batch_execute("/* check */").await?;
         }
         Ok(())
     }
 
-    /// Remembers whether the store did what it was asked.
-    pub(super) fn noting_trouble<T>(&self, answer: error::Result<T>) -> error::Result<T> {
-        let troubled = answer.as_ref().is_err_and(Fault::is_environment);
-        self.troubled.store(troubled, Ordering::Relaxed);
-        answer
+    /// Writes what needs new room on the disk, and leaves nothing behind. Small writes tell nothing:
+    /// they find a place on pages that are there.
+    async fn make_room(&self, client: &mut Client) -> error::Result<()> {
+        let transaction = client.transaction().await?;
+        let make = format!(
+            "/* check */ CREATE UNLOGGED TABLE duly.room_{} AS SELECT generate_series(1, {ROOM_ROWS})",
+            self.id.simple()
+        );
+        transaction.batch_execute(&make).await?;
+        Ok(transaction.rollback().await?)
     }
 }

@@ -90,10 +90,12 @@ async fn empty(client: &Client, name: &str, url: &str) -> bool {
     client.query_one(end, &[&name]).await.expect("a test may end its connections");
     let (client, _driver) = connect(url).await;
     let select = "SELECT (SELECT max(version) FROM duly.migration),
-        (SELECT count(*) FROM pg_catalog.pg_inherits WHERE inhparent = 'duly.task'::regclass)";
+        (SELECT count(*) FROM pg_catalog.pg_inherits WHERE inhparent = 'duly.task'::regclass),
+        EXISTS (SELECT FROM pg_catalog.pg_event_trigger)";
     let Ok(row) = client.query_one(select, &[]).await else { return false };
     let (version, days): (Option<i32>, i64) = (row.get(0), row.get(1));
-    version == Some(migrate::newest()) && days <= DAYS && client.batch_execute(EMPTY).await.is_ok()
+    let is_whole = version == Some(migrate::newest()) && !row.get::<_, bool>(2);
+    is_whole && days <= DAYS && client.batch_execute(EMPTY).await.is_ok()
 }
 
 /// The empty database that others are copied from, made by whichever test is first to need this

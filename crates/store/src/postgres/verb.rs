@@ -38,7 +38,7 @@ use duly_core::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::error::Result;
+use super::error::{Fault, Result};
 use super::heads::{self, Look};
 use super::range::{LaneId, Range};
 use super::wakes::Wakes;
@@ -132,9 +132,17 @@ impl PostgresStore {
         loop {
             match attempt().await {
                 Err(fault) if fault.is_collision() && tries < TRIES => tries += 1,
-                answer => return self.noting_trouble(answer),
+                answer => return self.trouble.noting(self.with_cause(answer).await),
             }
         }
+    }
+
+    /// What a statement means that the server does not understand: that a newer node was here.
+    async fn with_cause<T>(&self, answer: Result<T>) -> Result<T> {
+        if answer.as_ref().is_err_and(Fault::is_misunderstood) {
+            drop(self.pool.look_at_schema().await?);
+        }
+        answer
     }
 
     async fn run_once<V: Verb>(&self, verb: &V) -> Result<V::Answer> {

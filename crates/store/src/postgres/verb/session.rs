@@ -28,6 +28,8 @@ impl Sessions for PostgresStore {
     }
 
     async fn keep_alive(&self, sessions: Vec<SessionId>) -> store::Result<Vec<SessionId>> {
+        // Nobody else looks regularly on a node that nobody asks whether it is ready.
+        drop(self.pool.look_at_schema().await?);
         Ok(self.run(&KeepAlive(sessions)).await?)
     }
 

@@ -37,9 +37,10 @@ impl PostgresStore {
                 // Stored before, or by somebody else at the same time.
                 Err(fault) if fault.is_repeated() && tries < TRIES => careful = true,
                 Err(fault) if fault.is_missing_day() && tries < TRIES => {
-                    self.make_days(partitions::of(batch.tasks.iter().map(|task| task.id))).await?;
+                    let days = partitions::of(batch.tasks.iter().map(|task| task.id));
+                    self.trouble.noting(self.make_days(days).await)?;
                 }
-                answer => return self.noting_trouble(answer),
+                answer => return self.trouble.noting(answer),
             }
         }
     }
