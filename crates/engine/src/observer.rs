@@ -2,7 +2,8 @@
 //!
 //! A session is dead when its beat has not changed for the whole TTL, measured by this process's
 //! monotonic clock over an unbroken series of reads: after a pause of this process, or of the
-//! store, or when the store can be read and not written, everybody gets the full time again. Deadlines are judged by the store's clock.
+//! store, or while the store can be read and not written, everybody gets the full time again.
+//! Deadlines are judged by the store's clock.
 
 use std::collections::HashMap;
 use std::sync::Arc;

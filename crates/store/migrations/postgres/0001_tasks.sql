@@ -74,8 +74,10 @@ CREATE FUNCTION duly.day_of(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE PARAL
 $$;
 
 -- Makes the partition of a day, counted from 1970. It is attached, which leaves those who read and
--- write the others alone; to be made as a partition it would have to wait for them.
-CREATE FUNCTION duly.make_day(day integer) RETURNS void LANGUAGE plpgsql AS $$
+-- write the others alone; to be made as a partition it would have to wait for them. With the rights of
+-- the tables' owner: a node need not be that.
+CREATE FUNCTION duly.make_day(day integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name   constant text   := 'task_' || to_char(date '1970-01-01' + day, 'YYYYMMDD');
     day_ms constant bigint := 24 * 60 * 60 * 1000;
@@ -94,6 +96,16 @@ BEGIN
                    name, duly.first_id(day * day_ms), duly.first_id((day + 1) * day_ms));
 END
 $$;
+
+-- Drops it, with all that is in it.
+CREATE FUNCTION duly.drop_day(day integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('DROP TABLE duly.%I', 'task_' || to_char(date '1970-01-01' + day, 'YYYYMMDD'));
+END
+$$;
+
+REVOKE ALL ON FUNCTION duly.make_day, duly.drop_day FROM PUBLIC;
 
 -- A row exists exactly while its task is PENDING. Rows come and go all the time, so they are
 -- vacuumed by number and not by share.

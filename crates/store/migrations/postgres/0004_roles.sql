@@ -20,5 +20,14 @@ BEGIN
     END LOOP;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA duly TO duly_engine;
     GRANT SELECT ON ALL TABLES IN SCHEMA duly TO duly_query;
+    -- The same for tables and days that come later.
+    ALTER DEFAULT PRIVILEGES IN SCHEMA duly
+        GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO duly_engine;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA duly GRANT SELECT ON TABLES TO duly_query;
+    -- What was applied is the owner's business.
+    REVOKE INSERT, UPDATE, DELETE ON duly.migration FROM duly_engine;
+    GRANT EXECUTE ON FUNCTION duly.make_day, duly.drop_day TO duly_engine;
+    -- To see whether the disk has room again.
+    EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO duly_engine', current_database());
 END
 $$;

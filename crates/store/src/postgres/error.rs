@@ -65,10 +65,18 @@ impl Fault {
         self.code() == Some(&SqlState::DISK_FULL)
     }
 
+    /// Whether this user may not do something.
+    pub(super) fn is_forbidden(&self) -> bool {
+        self.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
+    }
+
     /// Whether a statement is not for the schema that the server has.
     pub(super) fn is_misunderstood(&self) -> bool {
-        // Syntax errors, and names that mean nothing.
-        self.code().is_some_and(|code| code.code().starts_with("42"))
+        // Syntax errors, names that mean nothing, and plans whose answer has got other columns.
+        let is_it = |code: &SqlState| {
+            code.code().starts_with("42") || *code == SqlState::FEATURE_NOT_SUPPORTED
+        };
+        self.code().is_some_and(is_it)
     }
 
     /// Whether the cause lies outside the data: the same call may succeed later.

@@ -63,11 +63,16 @@ impl PostgresStore {
     /// they find a place on pages that are there.
     async fn make_room(&self, client: &mut Client) -> error::Result<()> {
         let transaction = client.transaction().await?;
+        // Where the tables are, and not where large sorts go.
         let make = format!(
-            "/* check */ CREATE UNLOGGED TABLE duly.room_{} AS SELECT generate_series(1, {ROOM_ROWS})",
-            self.id.simple()
+            "/* check */ SET LOCAL temp_tablespaces = '';
+             CREATE TEMPORARY TABLE room AS SELECT generate_series(1, {ROOM_ROWS})"
         );
-        transaction.batch_execute(&make).await?;
+        match transaction.batch_execute(&make).await.map_err(Fault::from) {
+            // Who may not make one cannot tell; the next write that finds no room will.
+            Err(fault) if fault.is_forbidden() => {}
+            made => made?,
+        }
         Ok(transaction.rollback().await?)
     }
 }

@@ -5,5 +5,6 @@
 mod gate;
 mod nodes;
 mod races;
+mod rights;
 mod start;
 mod world;

@@ -21,7 +21,7 @@ use duly_store::postgres::scratch::{self, Scratch};
 
 /// Two nodes on one database.
 pub(crate) struct World {
-    clock: Arc<ManualClock>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) nodes: [PostgresStore; 2],
     pub(crate) scratch: Scratch,
 }
@@ -35,6 +35,14 @@ impl World {
         let open = || PostgresStore::open_at(&url, Rules::default(), clock.clone());
         let nodes = [open().await.unwrap(), open().await.unwrap()];
         Some(Self { clock, nodes, scratch })
+    }
+
+    /// Another node, which this user runs.
+    pub(crate) async fn open_as(&self, user: &str) -> PostgresStore {
+        let url = self.scratch.url();
+        let place = url.rsplit_once('@').unwrap().1;
+        let url = format!("postgres://{user}@{place}");
+        PostgresStore::open_at(&url, Rules::default(), self.clock.clone()).await.unwrap()
     }
 
     pub(crate) fn task(&self, number: u32, delay: Duration) -> NewTask {

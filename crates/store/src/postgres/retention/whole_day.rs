@@ -61,7 +61,8 @@ impl PostgresStore {
         for statement in BESIDES_RANGE {
             transaction.execute(statement, &[&ids.start, &ids.end]).await?;
         }
-        transaction.batch_execute(&format!("/* sweep.drop_day */ DROP TABLE {table}")).await?;
+        let drop = "/* sweep.drop_day */ SELECT duly.drop_day($1)";
+        transaction.execute(drop, &[&day.number()]).await?;
         transaction.commit().await?;
         Ok(Some(u32::try_from(all).unwrap_or(u32::MAX)))
     }

@@ -1,0 +1,79 @@
+//! What users may do who do not own the tables.
+
+use std::time::Duration;
+
+use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::{Exchange, Expiry as _, Home, Leases as _, Sweep};
+use duly_core::state::Status;
+use duly_store::postgres::PostgresStore;
+use tokio_postgres::error::SqlState;
+
+use crate::world::World;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Roles are the server's: another test may have made this one.
+const MAKE_RUNNER: &str = "DO $$
+    BEGIN
+        CREATE ROLE duly_test_runner LOGIN IN ROLE duly_engine;
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN
+        NULL;
+    END
+    $$";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_need_not_own_the_tables() {
+    let Some(mut world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    client.batch_execute(MAKE_RUNNER).await.unwrap();
+    world.nodes[1] = world.open_as("duly_test_runner").await;
+    let (now, later) = (world.task(1, Duration::ZERO), world.task(2, 30 * DAY));
+    let (id, first_day) = (now.id, world.clock.now());
+    world.submit(1, vec![now, later]).await;
+    let session = world.open(1, 1, Home::Local).await;
+    let leases = world.claim(1, session, 1).await;
+    assert_eq!(leases.len(), 1);
+    let success = Outcome::Success { result: None };
+    let finishes = leases.iter().map(|it| Finish::new(it.task, it.epoch, success.clone()));
+    let exchange = Exchange { session, finishes: finishes.collect(), claim: None };
+    let ended = world.nodes[1].exchange(exchange).await.unwrap().finished;
+    assert_eq!((ended, world.status(id).await), (vec![Finished::Done], Status::Success));
+
+    world.clock.advance(10 * DAY);
+    sweep(&world.nodes[1], &world).await;
+    let day = "SELECT to_regclass('duly.task_' || to_char(
+        to_timestamp($1::bigint / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NULL";
+    let is_gone: bool = client.query_one(day, &[&first_day.millis()]).await.unwrap().get(0);
+    assert!(is_gone, "a day of which nothing is kept is dropped");
+}
+
+/// Sweeps all that has ended.
+async fn sweep(node: &PostgresStore, world: &World) {
+    let before = Some(world.clock.now());
+    let mut sweep =
+        Sweep { success_before: before, cancelled_before: None, failed_before: None, after: None };
+    loop {
+        sweep.after = node.sweep(sweep).await.unwrap().next;
+        if sweep.after.is_none() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_may_only_submit_and_finish() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    client.batch_execute("SET ROLE duly_application").await.unwrap();
+    for statement in [
+        "SELECT duly.drop_day(0)",
+        "SELECT duly.make_day(0)",
+        "SELECT FROM duly.task",
+        "DELETE FROM duly.due",
+    ] {
+        let error = client.batch_execute(statement).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
+    }
+    client.batch_execute("SELECT duly.submit('email', '{}')").await.unwrap();
+}
