@@ -89,12 +89,15 @@ END
 $$;
 
 -- Removes the batch before, if no lease of it lives, now that a newer one comes, and those that ended
--- while others came. Not all are looked at, for the sake of those that are gone and cannot be removed
--- yet.
+-- while others came. Those long before are not looked at, for the sake of the ones that are gone and
+-- cannot be removed yet.
 CREATE FUNCTION duly.forget_before(who uuid, asked bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM duly.grant_log g
-    WHERE g.session = who AND g.sequence >= asked - 64 AND g.sequence < asked AND g.live <= 0;
+    WHERE g.session = who AND g.sequence < asked AND g.live <= 0
+      AND g.sequence >= least(asked - 64, (SELECT l.sequence FROM duly.grant_log l
+                                           WHERE l.session = who AND l.sequence < asked
+                                           ORDER BY l.sequence DESC LIMIT 1));
 END
 $$;
 

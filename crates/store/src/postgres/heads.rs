@@ -25,8 +25,8 @@ pub(super) struct Heads {
 struct Beliefs {
     by_range: HashMap<Range, Belief>,
     by_time: BTreeSet<(i64, Range)>,
-    /// How many of those are of suspects.
-    suspects: usize,
+    /// Those of suspects once more: they are few, and every exchange asks for them.
+    suspects: BTreeSet<(i64, Range)>,
     /// Counts what was heard.
     version: u64,
 }
@@ -142,9 +142,11 @@ impl Heads {
         beliefs.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
-    /// Whether suspects wait somewhere.
-    pub(super) fn has_suspects(&self) -> bool {
-        self.beliefs.lock().suspects > 0
+    /// Whether suspects are due by this time.
+    pub(super) fn has_suspects(&self, by: i64, counts: impl Fn(LaneId) -> bool) -> bool {
+        let beliefs = self.beliefs.lock();
+        let mut due = beliefs.suspects.iter().take_while(|(at, _)| *at <= by);
+        due.any(|(_, range)| counts(range.lane))
     }
 
     /// Whether nothing in the lane is due, suspects aside.
@@ -170,14 +172,16 @@ impl Beliefs {
         self.by_range.insert(range, belief);
         if let Some(at) = belief.at {
             self.by_time.insert((at, range));
-            self.suspects += usize::from(range.is_suspect());
+            if range.is_suspect() {
+                self.suspects.insert((at, range));
+            }
         }
     }
 
     fn forget(&mut self, range: Range) {
         if let Some(Belief { at: Some(at), .. }) = self.by_range.remove(&range) {
             self.by_time.remove(&(at, range));
-            self.suspects -= usize::from(range.is_suspect());
+            self.suspects.remove(&(at, range));
         }
     }
 }

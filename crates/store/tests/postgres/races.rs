@@ -6,9 +6,10 @@ use std::time::Duration;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::name::TenantName;
+use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
     CancelTasks, Claim, Control as _, Controlled, Ending, Exchange, Exchanged, Home, Leases as _,
-    Result, Sessions as _, Submitted, Tasks as _,
+    Reap, Result, Sessions as _, Submitted, Tasks as _,
 };
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, Task};
@@ -100,6 +101,41 @@ async fn a_cancel_and_a_claim_do_not_wait_for_each_other() {
             let answer = world.finish(0, session, lease.task, lease.epoch).await;
             assert_eq!(answer, Finished::LeaseLost);
         }
+    }
+    assert!(races > 0, "they met at the gate");
+}
+
+/// Who asks for the next batch has received the one before: it is not taken away any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_not_released_under_the_claim_that_acknowledges_it() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Remote).await);
+    let mut races = 0;
+    let mut before = world.held(0, session, 1).await;
+    for number in 1..TIMES {
+        world.clock.advance(Duration::from_secs(1));
+        let task = world.task(number, Duration::ZERO);
+        world.submit(0, vec![task.clone()]).await;
+        // The claim holds its session while it waits for the task, and the release waits for both.
+        gate.shut(&row(task.id)).await;
+        let release = async {
+            let claims = gate.holds(1).await;
+            let unacknowledged_before = world.clock.now();
+            let reap = world.nodes[1].reap(Reap { unacknowledged_before, entropy: 1 });
+            let open = async {
+                let met = gate.holds(2).await;
+                gate.open().await;
+                claims && met
+            };
+            tokio::join!(reap, open)
+        };
+        let claim = world.claim(0, session, u64::from(number) + 1);
+        let (leases, (reaped, met)) = tokio::join!(claim, release);
+        races += u32::from(met);
+        assert_eq!(reaped.unwrap().taken_back.len(), 0);
+        let (held, epoch) = before;
+        assert_eq!(world.finish(0, session, held, epoch).await, Finished::Done);
+        before = (leases[0].task, leases[0].epoch);
     }
     assert!(races > 0, "they met at the gate");
 }

@@ -1,12 +1,14 @@
 //! Finish a batch and claim the next, in one commit and mostly in one round trip.
 
+mod answers;
+
 use std::sync::Arc;
 
 use deadpool_postgres::GenericClient;
-use duly_core::lease::{Finish, Finished, Lease, Outcome};
+use duly_core::lease::{Finished, Lease};
 use duly_core::limits::STORE_BATCH_BYTES;
 use duly_core::ports::store::{Claim, Exchange, Exchanged};
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -37,8 +39,7 @@ impl PostgresStore {
         let trade = Trade { exchange, session, items: Items::sort(&exchange.finishes) };
         let mut traded = if !trade.items.slow.is_empty() {
             self.run(&trade).await?
-        } else if trade.is_large() && !self.heads.has_suspects() {
-            // A suspect is granted to a session that is idle, and what it has just ended counts.
+        } else if trade.is_large() && !trade.sees_suspects(self) {
             self.trade_in_two(&trade).await?
         } else {
             self.insist(|| self.trade_part(&trade, Part::Whole)).await?
@@ -60,7 +61,10 @@ impl PostgresStore {
         };
         let careful = self.weights.are_mixed();
         match trade.call(self, &client, look(), part, careful).await {
-            Err(fault) if fault.is_heavy() => trade.call(self, &client, look(), part, true).await,
+            Err(fault) if fault.is_heavy() => {
+                self.weights.note(true);
+                trade.call(self, &client, look(), part, true).await
+            }
             answer => answer,
         }
     }
@@ -80,88 +84,6 @@ impl PostgresStore {
         self.clock.learn(traded.now);
         self.pauses.replace(traded.paused.iter().cloned());
         self.heads.settle(traded.looked_at, traded.looks.iter().copied());
-    }
-
-    /// One answer per finish: some were given, plain successes are done or have to be looked up.
-    async fn answers(&self, trade: &Trade<'_>, traded: &mut Traded) -> Result<Vec<Finished>> {
-        let done: HashSet<Uuid> = traded.done.drain(..).collect();
-        let missing: Vec<_> =
-            trade.items.ids.iter().filter(|id| !done.contains(*id)).copied().collect();
-        let refused = self.refusals(trade, traded.is_open, missing).await?;
-        let mut slow = traded.slow.drain(..);
-        let answer = |item: &Finish| {
-            if trade.items.is_slow(item) {
-                return slow.next().expect("one answer per item");
-            }
-            refused.get(&row::uuid(item.task)).copied().unwrap_or(Finished::Done)
-        };
-        Ok(trade.exchange.finishes.iter().map(answer).collect())
-    }
-
-    /// Why plain successes were not committed: they were before, or the lease is gone.
-    async fn refusals(
-        &self,
-        trade: &Trade<'_>,
-        is_open: bool,
-        missing: Vec<Uuid>,
-    ) -> Result<HashMap<Uuid, Finished>> {
-        if missing.is_empty() {
-            return Ok(HashMap::default());
-        }
-        let select = "/* finish.refusal */ SELECT task.id, epoch, session, status, lane.tenant
-            FROM duly.task JOIN duly.lane ON lane.id = task.lane WHERE task.id = ANY($1)";
-        let rows = self.pool.query(select, &[&missing]).await?;
-        let mut refused: HashMap<_, _> =
-            missing.into_iter().map(|id| (id, Finished::Unknown)).collect();
-        let tenant = trade.session.as_ref().and_then(|session| session.opened.tenant.as_ref());
-        let tenant = tenant.filter(|_| is_open);
-        let holder = row::session_uuid(trade.exchange.session);
-        for found in rows {
-            let id: Uuid = found.try_get(0)?;
-            let owner: &str = found.try_get(4)?;
-            if tenant.is_some_and(|it| it.as_str() != owner) {
-                continue;
-            }
-            let (epoch, session): (i32, Option<Uuid>) = (found.try_get(1)?, found.try_get(2)?);
-            let item = trade.items.epochs.get(&id);
-            let same_lease = item == Some(&epoch) && session == Some(holder);
-            let status = row::decode_status(found.try_get(3)?, id)?;
-            let success = Outcome::Success { result: None };
-            let known = same_lease && finish::is_same(status, &success);
-            refused.insert(id, if known { Finished::Done } else { Finished::LeaseLost });
-        }
-        Ok(refused)
-    }
-
-    /// When a claim of this session could be granted something. What it may not have now does not
-    /// count, or it would ask for it again and again.
-    async fn next_due(&self, trade: &Trade<'_>, traded: &Traded) -> Result<Option<i64>> {
-        let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
-            return Ok(None);
-        };
-        let busy = traded.held == Some(true);
-        if (traded.echo && traded.leases.is_empty()) || (traded.picky && busy) {
-            return Ok(None);
-        }
-        let serves = self.claimable(session);
-        let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= traded.now;
-        let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
-        if !busy {
-            return Ok(next);
-        }
-        let mut passed = self.heads.due(traded.now, usize::MAX, &serves);
-        passed.retain(|(range, at)| passed_by(*at, *range));
-        if passed.is_empty() {
-            return Ok(next);
-        }
-        let after = vec![traded.now; passed.len()];
-        let (lanes, ranks) = (each(&passed, |it| it.0.lane), each(&passed, |it| it.0.rank));
-        let rows = self.pool.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
-        let mut nexts = vec![next];
-        for found in rows {
-            nexts.push(found.try_get(2)?);
-        }
-        Ok(nexts.into_iter().flatten().min())
     }
 }
 
@@ -231,6 +153,13 @@ impl Trade<'_> {
     fn is_large(&self) -> bool {
         let claim = self.exchange.claim.as_ref();
         self.items.ids.len() >= LARGE && claim.is_some_and(|claim| claim.max >= LARGE)
+    }
+
+    /// Whether suspects are among what it may claim. One is granted to a session that is idle, and
+    /// what it has just ended counts.
+    fn sees_suspects(&self, store: &PostgresStore) -> bool {
+        let Some(session) = &self.session else { return false };
+        store.heads.has_suspects(store.estimate(), store.claimable(session))
     }
 
     /// The ranges that the claim looks at: those that are due, as far as is known.

@@ -130,11 +130,12 @@ impl Verb for Release {
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Taken> {
         let session = row::session_uuid(self.batch.session);
-        // No claim of the session can come between.
-        let select = format!(
-            "/* reap.release */ SELECT {UNHEARD} AND g.session = $2 AND g.sequence = $3
-             FOR NO KEY UPDATE OF s"
-        );
+        // No claim of the session can come between. One that was faster is seen by the statement
+        // after this one, and not by this one itself, which began before.
+        let lock = "/* reap.hold */ SELECT FROM duly.session WHERE id = $1 FOR NO KEY UPDATE";
+        scope.query(lock, &[&session]).await?;
+        let select =
+            format!("/* reap.release */ SELECT {UNHEARD} AND g.session = $2 AND g.sequence = $3");
         let key = [&self.before as _, &session as _, &self.batch.sequence as _];
         if scope.query(&select, &key).await?.is_empty() {
             return Ok(Vec::new());

@@ -1,0 +1,100 @@
+//! What whoever asked for an exchange is told.
+
+use duly_core::lease::{Finish, Finished, Outcome};
+use foldhash::{HashMap, HashSet};
+use uuid::Uuid;
+
+use super::{Trade, Traded};
+use crate::postgres::PostgresStore;
+use crate::postgres::error::Result;
+use crate::postgres::heads;
+use crate::postgres::range::Range;
+use crate::postgres::row;
+use crate::postgres::verb::finish;
+use crate::postgres::verb::state::each;
+
+impl PostgresStore {
+    /// One answer per finish: some were given, plain successes are done or have to be looked up.
+    pub(super) async fn answers(
+        &self,
+        trade: &Trade<'_>,
+        traded: &mut Traded,
+    ) -> Result<Vec<Finished>> {
+        let done: HashSet<Uuid> = traded.done.drain(..).collect();
+        let missing: Vec<_> =
+            trade.items.ids.iter().filter(|id| !done.contains(*id)).copied().collect();
+        let refused = self.refusals(trade, traded.is_open, missing).await?;
+        let mut slow = traded.slow.drain(..);
+        let answer = |item: &Finish| {
+            if trade.items.is_slow(item) {
+                return slow.next().expect("one answer per item");
+            }
+            refused.get(&row::uuid(item.task)).copied().unwrap_or(Finished::Done)
+        };
+        Ok(trade.exchange.finishes.iter().map(answer).collect())
+    }
+
+    /// Why plain successes were not committed: they were before, or the lease is gone.
+    async fn refusals(
+        &self,
+        trade: &Trade<'_>,
+        is_open: bool,
+        missing: Vec<Uuid>,
+    ) -> Result<HashMap<Uuid, Finished>> {
+        if missing.is_empty() {
+            return Ok(HashMap::default());
+        }
+        let select = "/* finish.refusal */ SELECT task.id, epoch, session, status, lane.tenant
+            FROM duly.task JOIN duly.lane ON lane.id = task.lane WHERE task.id = ANY($1)";
+        let rows = self.pool.query(select, &[&missing]).await?;
+        let mut refused: HashMap<_, _> =
+            missing.into_iter().map(|id| (id, Finished::Unknown)).collect();
+        let tenant = trade.session.as_ref().and_then(|session| session.opened.tenant.as_ref());
+        let tenant = tenant.filter(|_| is_open);
+        let holder = row::session_uuid(trade.exchange.session);
+        for found in rows {
+            let id: Uuid = found.try_get(0)?;
+            let owner: &str = found.try_get(4)?;
+            if tenant.is_some_and(|it| it.as_str() != owner) {
+                continue;
+            }
+            let (epoch, session): (i32, Option<Uuid>) = (found.try_get(1)?, found.try_get(2)?);
+            let item = trade.items.epochs.get(&id);
+            let same_lease = item == Some(&epoch) && session == Some(holder);
+            let status = row::decode_status(found.try_get(3)?, id)?;
+            let success = Outcome::Success { result: None };
+            let known = same_lease && finish::is_same(status, &success);
+            refused.insert(id, if known { Finished::Done } else { Finished::LeaseLost });
+        }
+        Ok(refused)
+    }
+
+    /// When a claim of this session could be granted something. What it may not have now does not
+    /// count, or it would ask for it again and again.
+    pub(super) async fn next_due(&self, trade: &Trade<'_>, traded: &Traded) -> Result<Option<i64>> {
+        let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
+            return Ok(None);
+        };
+        // Who did not claim was not asked, and mostly holds something.
+        let busy = traded.held.unwrap_or(trade.exchange.claim.is_none());
+        if (traded.echo && traded.leases.is_empty()) || (traded.picky && busy) {
+            return Ok(None);
+        }
+        let serves = self.claimable(session);
+        let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= traded.now;
+        let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
+        if !busy || !self.heads.has_suspects(traded.now, &serves) {
+            return Ok(next);
+        }
+        let mut passed = self.heads.due(traded.now, usize::MAX, &serves);
+        passed.retain(|(range, at)| passed_by(*at, *range));
+        let after = vec![traded.now; passed.len()];
+        let (lanes, ranks) = (each(&passed, |it| it.0.lane), each(&passed, |it| it.0.rank));
+        let rows = self.pool.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
+        let mut nexts = vec![next];
+        for found in rows {
+            nexts.push(found.try_get(2)?);
+        }
+        Ok(nexts.into_iter().flatten().min())
+    }
+}
