@@ -72,8 +72,10 @@ CREATE INDEX grant_log_deadline ON duly.grant_log (deadline);
 CREATE INDEX grant_log_unheard ON duly.grant_log (served_at) WHERE NOT received;
 
 -- The newest claim of a session, of which it is told what stands in its own row. The last batch stays
--- until the next one comes.
-CREATE FUNCTION duly.newest(who uuid, of_row bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+-- until the next one comes. Read from the end of the index: while somebody holds an old snapshot, all
+-- that is gone lies before, and a plan that sorts would read it.
+CREATE FUNCTION duly.newest(who uuid, of_row bigint) RETURNS bigint LANGUAGE plpgsql STABLE
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
     RETURN greatest(of_row, (SELECT g.sequence FROM duly.grant_log g WHERE g.session = who
                              ORDER BY g.sequence DESC LIMIT 1));
@@ -81,7 +83,8 @@ END
 $$;
 
 -- Whether a session holds a lease. From the newest batch back: those that are gone lie before.
-CREATE FUNCTION duly.holds(who uuid) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION duly.holds(who uuid) RETURNS boolean LANGUAGE plpgsql STABLE
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM (SELECT FROM duly.grant_log g WHERE g.session = who AND g.live > 0
                                 ORDER BY g.sequence DESC LIMIT 1) any_of_them);
@@ -102,21 +105,27 @@ END
 $$;
 
 -- Leases have ended: so many of each of these batches, which come sorted. A batch without a live one is
--- gone if a newer one has come, and until then it is never overdue.
+-- gone if a newer one has come, and until then it is never overdue. One batch after the other, each by
+-- its key: a join would be planned by what is there, and while somebody holds an old snapshot that is
+-- far more than it seems.
 -- Not a function in SQL, here and below: those are planned anew for every call.
 CREATE FUNCTION duly.end_leases(
     sessions uuid[], sequences bigint[], counts integer[], heard boolean)
 RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    n record;
 BEGIN
-    UPDATE duly.grant_log g
-    SET live = g.live - n.ended, received = g.received OR heard,
-        deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
-    FROM unnest(sessions, sequences, counts) n(session, sequence, ended)
-    WHERE g.session = n.session AND g.sequence = n.sequence;
-    DELETE FROM duly.grant_log g
-    USING unnest(sessions, sequences) n(session, sequence)
-    WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= 0
-      AND g.sequence < duly.newest(g.session, 0);
+    FOR n IN SELECT * FROM unnest(sessions, sequences, counts) u(session, sequence, ended) LOOP
+        DELETE FROM duly.grant_log g
+        WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= n.ended
+          AND n.sequence < duly.newest(n.session, 0);
+        IF NOT FOUND THEN
+            UPDATE duly.grant_log g
+            SET live = g.live - n.ended, received = g.received OR heard,
+                deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
+            WHERE g.session = n.session AND g.sequence = n.sequence;
+        END IF;
+    END LOOP;
 END
 $$;
 
