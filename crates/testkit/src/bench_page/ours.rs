@@ -59,6 +59,17 @@ impl Target {
 }
 
 impl Figure {
+    /// Its share of the limit, to be drawn.
+    fn share(&self) -> Bar {
+        let ratio = self.ratio.unwrap_or_default();
+        Bar {
+            name: self.name.clone(),
+            value: ratio,
+            text: format!("{ratio:.2} ({}/s)", number(self.value)),
+            bright: self.must.is_none_or(|must| self.meets(must)),
+        }
+    }
+
     fn meets(&self, target: Target) -> bool {
         let ratio = self.ratio.unwrap_or_default();
         match target {
@@ -148,13 +159,7 @@ pub(super) fn draw(run: &Run, images: &Path, store: &str) -> anyhow::Result<()> 
     let shares = run.figures.iter().filter(|figure| {
         figure.unit == "tasks/s" && figure.ratio.is_some() && !figure.name.starts_with("growth")
     });
-    let bar = |figure: &Figure| Bar {
-        name: figure.name.clone(),
-        value: figure.ratio.unwrap_or_default(),
-        text: format!("{:.2} ({}/s)", figure.ratio.unwrap_or_default(), number(figure.value)),
-        bright: figure.must.is_none_or(|must| figure.meets(must)),
-    };
-    let bars: Vec<_> = shares.map(bar).collect();
+    let bars: Vec<_> = shares.map(Figure::share).collect();
     let marks = [(0.5, "must"), (0.7, "then"), (1.0, "limit")];
     let caption = "share of what the bare store reaches with the same rows";
     bars::draw(&images.join(format!("bench-{store}-limit.svg")), caption, &bars, &marks)?;
@@ -172,15 +177,10 @@ pub(super) fn draw(run: &Run, images: &Path, store: &str) -> anyhow::Result<()> 
     bars::draw(&images.join(format!("bench-{store}-growth.svg")), caption, &bars, &[])
 }
 
-/// Rates beside a transaction that is held open, from its beginning to its end.
+/// Rates beside a transaction that is held open, from its beginning to its end, as shares of those
+/// without one.
 pub(super) fn draw_held(run: &Run, images: &Path) -> anyhow::Result<()> {
-    let bar = |figure: &Figure| Bar {
-        name: figure.name.clone(),
-        value: figure.value,
-        text: format!("{}/s", number(figure.value)),
-        bright: figure.must.is_none_or(|must| figure.meets(must)),
-    };
-    let bars: Vec<_> = run.figures.iter().map(bar).collect();
-    let caption = "tasks per second, while somebody holds a transaction open";
-    bars::draw(&images.join("bench-held.svg"), caption, &bars, &[])
+    let bars: Vec<_> = run.figures.iter().map(Figure::share).collect();
+    let caption = "share of the rate without, while somebody holds a transaction open";
+    bars::draw(&images.join("bench-held.svg"), caption, &bars, &[(0.8, "must"), (1.0, "without")])
 }
