@@ -29,7 +29,7 @@ impl Handmade {
     pub(super) async fn new() -> Option<Self> {
         let server = scratch::server()?;
         let clock = Arc::new(Harness::clock());
-        let scratch = Scratch::new(&server, clock.clone()).await;
+        let scratch = Scratch::fresh(&server, clock.clone()).await;
         let store = PostgresStore::open_at(&scratch.url(), Rules::default(), clock.clone()).await;
         let noon = clock.now().millis() / DAY_MS * DAY_MS + DAY_MS / 2;
         let store = store.expect("a fresh database can be opened");

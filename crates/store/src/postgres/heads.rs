@@ -29,6 +29,8 @@ struct Beliefs {
     suspects: BTreeSet<(i64, Range)>,
     /// Counts what was heard.
     version: u64,
+    /// When the last look at all ranges began.
+    listed: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +41,8 @@ struct Belief {
     heard: u64,
     /// When a transaction of this node last said so, which had changed the range itself.
     settled: u64,
-    /// Where that one had begun to look.
+    /// Where those had begun to look that said so since the last look at all ranges began: the
+    /// earliest.
     since: i64,
 }
 
@@ -63,6 +66,13 @@ impl Heads {
         Moment(self.beliefs.lock().version)
     }
 
+    /// To be taken before looking at all ranges.
+    pub(super) fn moment_of_list(&self) -> Moment {
+        let mut beliefs = self.beliefs.lock();
+        beliefs.listed = beliefs.version;
+        Moment(beliefs.version)
+    }
+
     /// A task waits here, since a commit.
     pub(super) fn add(&self, range: Range, run_at: i64) {
         let mut beliefs = self.beliefs.lock();
@@ -80,6 +90,8 @@ impl Heads {
             let known = beliefs.get(range);
             let unseen = known.heard > moment.0 || known.at.is_some_and(|at| at < since);
             let at = if unseen { earlier(known.at, head) } else { head };
+            let is_next = known.settled > beliefs.listed;
+            let since = if is_next { since.min(known.since) } else { since };
             beliefs.set(range, Belief { at, settled, since, ..known });
         }
     }
@@ -223,67 +235,4 @@ pub(super) const SOME: &str = "/* due.some_heads */ SELECT r.lane, r.rank,
     FROM unnest($1::integer[], $2::smallint[], $3::bigint[]) r(lane, rank, after)";
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RANGE: Range = Range { lane: 1, rank: 4 };
-
-    fn look(since: i64, head: Option<i64>) -> [Look; 1] {
-        [Look { range: RANGE, since, head }]
-    }
-
-    #[test]
-    fn a_look_does_not_hide_what_came_meanwhile() {
-        let heads = Heads::default();
-        let next = || heads.next(|_, _| true);
-        let before = heads.moment();
-        heads.add(RANGE, 70);
-        heads.settle(before, look(0, None));
-        assert_eq!(next(), Some(70));
-        assert_eq!(heads.learn(before, &HashMap::default()), None);
-        assert_eq!(next(), Some(70));
-        heads.settle(heads.moment(), look(0, Some(90)));
-        assert_eq!(next(), Some(90));
-        heads.learn(heads.moment(), &HashMap::default());
-        assert_eq!(next(), None);
-    }
-
-    #[test]
-    fn a_look_does_not_bring_back_what_went_meanwhile() {
-        let heads = Heads::default();
-        heads.add(RANGE, 70);
-        let shown: HashMap<_, _> = [(RANGE, 70)].into_iter().collect();
-        let before = heads.moment();
-        heads.settle(before, look(0, None));
-        assert_eq!(heads.learn(before, &shown), None);
-        assert_eq!(heads.next(|_, _| true), None);
-        assert_eq!(heads.learn(heads.moment(), &shown), Some(70), "now it is news");
-        assert_eq!(heads.next(|_, _| true), Some(70));
-    }
-
-    #[test]
-    fn what_comes_late_is_not_hidden_by_looks_that_began_behind_it() {
-        let heads = Heads::default();
-        let shown: HashMap<_, _> = [(RANGE, 30)].into_iter().collect();
-        let (listing, claiming) = (heads.moment(), heads.moment());
-        // A claim ends while all ranges are listed, and another one after that.
-        heads.settle(claiming, look(70, Some(90)));
-        assert_eq!(heads.learn(listing, &shown), Some(30));
-        heads.settle(claiming, look(80, Some(90)));
-        assert_eq!(heads.next(|_, _| true), Some(30));
-        heads.settle(heads.moment(), look(30, Some(90)));
-        assert_eq!(heads.next(|_, _| true), Some(90), "the look began there");
-    }
-
-    #[test]
-    fn ranges_come_in_the_order_of_claims() {
-        let heads = Heads::default();
-        let (urgent, old) = (Range { lane: 1, rank: 0 }, Range { lane: 1, rank: 9 });
-        heads.add(urgent, 100);
-        heads.add(old, 50);
-        heads.add(Range { lane: 2, rank: 0 }, 10);
-        assert_eq!(heads.due(100, 1, |lane| lane == 1), [(urgent, 100)]);
-        assert_eq!(heads.due(99, 2, |lane| lane == 1), [(old, 50)]);
-        assert!(!heads.is_drained(1, 50) && heads.is_drained(1, 49) && heads.is_drained(3, 100));
-    }
-}
+mod tests;

@@ -151,7 +151,7 @@ impl Node {
     /// hinted at.
     pub(super) async fn look_around(&self) -> Result<()> {
         let client = self.pool.get().await?;
-        let moment = self.heads.moment();
+        let moment = self.heads.moment_of_list();
         let starts = heads::list(&client).await?;
         // Afterwards, so that no range is in a lane that nobody knows.
         self.lanes.load(&client).await?;

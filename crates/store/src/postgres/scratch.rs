@@ -42,11 +42,23 @@ impl Scratch {
     /// # Panics
     /// When the server refuses.
     pub async fn new(server: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(server, clock, true).await
+    }
+
+    /// The same, with no traces of earlier tests: days that they made, and sizes by which statements
+    /// are planned.
+    #[cfg(test)]
+    pub(super) async fn fresh(server: &str, clock: Arc<dyn Clock>) -> Self {
+        Self::make(server, clock, false).await
+    }
+
+    async fn make(server: &str, clock: Arc<dyn Clock>, may_be_used: bool) -> Self {
         let (client, driver) = connect(server).await;
         let template = template(&client, server, clock).await;
         let name = hold(&client).await;
         let url = in_database(server, &name);
-        if !(exists(&client, &name).await && empty(&client, &name, &url).await) {
+        let is_there = may_be_used && exists(&client, &name).await;
+        if !(is_there && empty(&client, &name, &url).await) {
             let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
             client.batch_execute(&drop).await.expect("a test may drop a database");
             let make = format!("CREATE DATABASE {name} TEMPLATE {template}");

@@ -75,17 +75,17 @@ impl PostgresStore {
         let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
             return Ok(None);
         };
-        // Who did not claim was not asked, and mostly holds something.
-        let busy = traded.held.unwrap_or(trade.exchange.claim.is_none());
-        if (traded.echo && traded.leases.is_empty()) || (traded.picky && busy) {
+        let is_held_back = traded.picky && traded.held == Some(true);
+        if (traded.echo && traded.leases.is_empty()) || is_held_back {
             return Ok(None);
         }
         let serves = self.claimable(session);
-        let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= traded.now;
-        let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
-        if !busy || !self.heads.has_suspects(traded.now, &serves) {
-            return Ok(next);
+        if !self.heads.has_suspects(traded.now, &serves) || !self.is_busy(trade, traded).await? {
+            return Ok(self.heads.next(|_, range| serves(range.lane)));
         }
+        // Suspects are passed by until the session holds nothing.
+        let passed_by = |at: i64, range: Range| range.is_suspect() && at <= traded.now;
+        let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
         let mut passed = self.heads.due(traded.now, usize::MAX, &serves);
         passed.retain(|(range, at)| passed_by(*at, *range));
         let after = vec![traded.now; passed.len()];
@@ -96,5 +96,16 @@ impl PostgresStore {
             nexts.push(found.try_get(2)?);
         }
         Ok(nexts.into_iter().flatten().min())
+    }
+
+    /// Whether the session holds leases, which an exchange tells only where it saw suspects.
+    async fn is_busy(&self, trade: &Trade<'_>, traded: &Traded) -> Result<bool> {
+        if let Some(held) = traded.held {
+            return Ok(held);
+        }
+        let session = row::session_uuid(trade.exchange.session);
+        let holds = "/* session.holds */ SELECT duly.holds($1)";
+        let rows = self.pool.query(holds, &[&session]).await?;
+        Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(false))
     }
 }
