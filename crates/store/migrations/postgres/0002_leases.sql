@@ -94,7 +94,8 @@ $$;
 -- Removes the batch before, if no lease of it lives, now that a newer one comes, and those that ended
 -- while others came. Those long before are not looked at, for the sake of the ones that are gone and
 -- cannot be removed yet.
-CREATE FUNCTION duly.forget_before(who uuid, asked bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION duly.forget_before(who uuid, asked bigint) RETURNS void LANGUAGE plpgsql
+SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
     DELETE FROM duly.grant_log g
     WHERE g.session = who AND g.sequence < asked AND g.live <= 0
