@@ -50,12 +50,18 @@ const CURE: &str = "
     DROP FUNCTION public.no_room_for_tables();
     DROP FUNCTION public.no_room() CASCADE";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_needs_no_room_does_not_hide_a_full_disk() -> anyhow::Result<()> {
-    let Some(cluster) = Cluster::start(2, &["--concurrency", "40"]).await? else { return Ok(()) };
+/// Two nodes that run tasks which do not end by themselves.
+async fn busy_cluster() -> anyhow::Result<Option<(Cluster, Target, Vec<TaskId>)>> {
+    let Some(cluster) = Cluster::start(2, &["--concurrency", "40"]).await? else { return Ok(None) };
     let target = Target::start(Duration::ZERO).await?;
     let ids = submit_all(cluster.client(), &vec![target.held_task(); TASKS]).await?;
     within("all tasks run", target.wait_for(|log| log.in_flight == TASKS)).await??;
+    Ok(Some((cluster, target, ids)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_no_room_does_not_hide_a_full_disk() -> anyhow::Result<()> {
+    let Some((cluster, target, ids)) = busy_cluster().await? else { return Ok(()) };
     order(&cluster.scratch.url(), &[FILL, LEAVE_GAPS].join(";")).await?;
     for node in &cluster.nodes {
         let mut connection = Connection::open(node.url()).await?;
@@ -73,10 +79,7 @@ async fn what_needs_no_room_does_not_hide_a_full_disk() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_taken_for_dead_on_a_full_disk() -> anyhow::Result<()> {
-    let Some(cluster) = Cluster::start(2, &["--concurrency", "40"]).await? else { return Ok(()) };
-    let target = Target::start(Duration::ZERO).await?;
-    let ids = submit_all(cluster.client(), &vec![target.held_task(); TASKS]).await?;
-    within("all tasks run", target.wait_for(|log| log.in_flight == TASKS)).await??;
+    let Some((cluster, target, ids)) = busy_cluster().await? else { return Ok(()) };
     let url = cluster.scratch.url();
     order(&url, FILL).await?;
     observe_for(3 * TTL).await;

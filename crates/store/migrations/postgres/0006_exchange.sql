@@ -93,8 +93,7 @@ BEGIN
             CONTINUE WHEN EXISTS (
                 SELECT FROM duly.session s
                 WHERE s.waits_for = candidate.task AND s.id <> who AND s.ended_at IS NULL
-                  AND EXISTS (SELECT FROM duly.grant_log g
-                              WHERE g.session = s.id AND g.live > 0));
+                  AND duly.holds(s.id));
             waits := candidate.task;
             EXIT;
         END IF;
@@ -217,7 +216,6 @@ BEGIN
         FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;
     END IF;
     is_open := FOUND;
-    latest := duly.newest(who, s.newest);
     IF cardinality(ended) > 0 THEN
         SELECT f.done, f.sequences INTO done, sequences
         FROM duly.succeed(who, ended, ended_epochs, results, at) f;
@@ -241,6 +239,7 @@ BEGIN
     IF asked IS NULL THEN
         RETURN;
     END IF;
+    latest := duly.newest(who, s.newest);
     IF NOT duly.admits(who, latest, asked) THEN
         echo := true;
         UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked

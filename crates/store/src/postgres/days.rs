@@ -34,11 +34,6 @@ impl Day {
         ids.start <= self.ids().start && self.ids().end <= ids.end
     }
 
-    /// Days from 1970 to this one.
-    pub(super) fn number(self) -> i32 {
-        i32::try_from(self.start.div_euclid(DAY_MS)).unwrap_or(i32::MAX)
-    }
-
     /// Its partition.
     pub(super) fn table(self) -> String {
         let date = Timestamp::clamped(self.start).to_string();

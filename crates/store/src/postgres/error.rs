@@ -97,7 +97,7 @@ impl Fault {
 
     /// The fault, with what to do about it.
     pub(super) fn explain(&self) -> String {
-        self.reason().map_or_else(|| self.to_string(), |reason| format!("{reason} ({self})"))
+        with_advice(self.to_string(), self.reason())
     }
 }
 
@@ -152,8 +152,14 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
 
 /// The same with what to do about it.
 pub(super) fn explain(error: &tokio_postgres::Error) -> String {
-    let said = chain(error);
-    reason(error).map_or_else(|| said.clone(), |reason| format!("{reason} ({said})"))
+    with_advice(chain(error), reason(error))
+}
+
+fn with_advice(said: String, reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("{reason} ({said})"),
+        None => said,
+    }
 }
 
 /// The error with what is behind it: the driver's own text is only "db error".

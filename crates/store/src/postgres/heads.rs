@@ -154,11 +154,11 @@ impl Heads {
         beliefs.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
-    /// Whether suspects are due by this time.
-    pub(super) fn has_suspects(&self, by: i64, counts: impl Fn(LaneId) -> bool) -> bool {
+    /// The ranges of suspects that start by this time.
+    pub(super) fn suspects(&self, by: i64, counts: impl Fn(LaneId) -> bool) -> Vec<Range> {
         let beliefs = self.beliefs.lock();
-        let mut due = beliefs.suspects.iter().take_while(|(at, _)| *at <= by);
-        due.any(|(_, range)| counts(range.lane))
+        let due = beliefs.suspects.iter().take_while(|(at, _)| *at <= by);
+        due.map(|(_, range)| *range).filter(|range| counts(range.lane)).collect()
     }
 
     /// Whether nothing in the lane is due, suspects aside.

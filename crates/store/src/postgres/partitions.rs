@@ -17,7 +17,8 @@ pub(super) fn of(tasks: impl Iterator<Item = TaskId>) -> BTreeSet<i32> {
     tasks.map(|task| day(task.first_due().millis())).collect()
 }
 
-fn day(millis: i64) -> i32 {
+/// The day of a time, counted from 1970.
+pub(super) fn day(millis: i64) -> i32 {
     i32::try_from(millis.div_euclid(DAY_MS)).unwrap_or(i32::MAX)
 }
 

@@ -8,6 +8,11 @@ fn look(since: i64, head: Option<i64>) -> [Look; 1] {
     [Look { range: RANGE, since, head }]
 }
 
+/// What a list of all ranges shows.
+fn shown(at: i64) -> HashMap<Range, i64> {
+    [(RANGE, at)].into_iter().collect()
+}
+
 #[test]
 fn a_look_does_not_hide_what_came_meanwhile() {
     let heads = Heads::default();
@@ -28,7 +33,7 @@ fn a_look_does_not_hide_what_came_meanwhile() {
 fn a_look_does_not_bring_back_what_went_meanwhile() {
     let heads = Heads::default();
     heads.add(RANGE, 70);
-    let shown: HashMap<_, _> = [(RANGE, 70)].into_iter().collect();
+    let shown = shown(70);
     let before = heads.moment();
     heads.settle(before, look(0, None));
     assert_eq!(heads.learn(before, &shown), None);
@@ -40,7 +45,7 @@ fn a_look_does_not_bring_back_what_went_meanwhile() {
 #[test]
 fn what_comes_late_is_not_hidden_by_looks_that_began_behind_it() {
     let heads = Heads::default();
-    let shown: HashMap<_, _> = [(RANGE, 30)].into_iter().collect();
+    let shown = shown(30);
     let (listing, claiming) = (heads.moment_of_list(), heads.moment());
     // A claim ends while all ranges are listed, and another one after that.
     heads.settle(claiming, look(70, Some(90)));
@@ -55,7 +60,7 @@ fn what_comes_late_is_not_hidden_by_looks_that_began_behind_it() {
 fn a_slow_list_does_not_bring_back_what_several_claims_have_passed() {
     let heads = Heads::default();
     heads.add(RANGE, 70);
-    let shown: HashMap<_, _> = [(RANGE, 70)].into_iter().collect();
+    let shown = shown(70);
     let listing = heads.moment_of_list();
     heads.settle(heads.moment(), look(70, Some(90)));
     heads.settle(heads.moment(), look(90, None));

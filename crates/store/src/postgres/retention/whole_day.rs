@@ -7,6 +7,7 @@ use crate::postgres::PostgresStore;
 use crate::postgres::days::Day;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::filter::Parameter;
+use crate::postgres::partitions;
 use crate::postgres::snapshot::Snapshot;
 use crate::postgres::verb::delete::BESIDES_RANGE;
 
@@ -62,7 +63,7 @@ impl PostgresStore {
             transaction.execute(statement, &[&ids.start, &ids.end]).await?;
         }
         let drop = "/* sweep.drop_day */ SELECT duly.drop_day($1)";
-        transaction.execute(drop, &[&day.number()]).await?;
+        transaction.execute(drop, &[&partitions::day(day.start)]).await?;
         transaction.commit().await?;
         Ok(Some(u32::try_from(all).unwrap_or(u32::MAX)))
     }

@@ -159,7 +159,7 @@ impl Trade<'_> {
     /// what it has just ended counts.
     fn sees_suspects(&self, store: &PostgresStore) -> bool {
         let Some(session) = &self.session else { return false };
-        store.heads.has_suspects(store.estimate(), store.claimable(session))
+        !store.heads.suspects(store.estimate(), store.claimable(session)).is_empty()
     }
 
     /// The ranges that the claim looks at: those that are due, as far as is known.

@@ -80,16 +80,15 @@ impl PostgresStore {
             return Ok(None);
         }
         let serves = self.claimable(session);
-        if !self.heads.has_suspects(traded.now, &serves) || !self.is_busy(trade, traded).await? {
+        let suspects = self.heads.suspects(traded.now, &serves);
+        if suspects.is_empty() || !self.is_busy(trade, traded).await? {
             return Ok(self.heads.next(|_, range| serves(range.lane)));
         }
         // Suspects are passed by until the session holds nothing.
         let passed_by = |at: i64, range: Range| range.is_suspect() && at <= traded.now;
         let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
-        let mut passed = self.heads.due(traded.now, usize::MAX, &serves);
-        passed.retain(|(range, at)| passed_by(*at, *range));
-        let after = vec![traded.now; passed.len()];
-        let (lanes, ranks) = (each(&passed, |it| it.0.lane), each(&passed, |it| it.0.rank));
+        let after = vec![traded.now; suspects.len()];
+        let (lanes, ranks) = (each(&suspects, |it| it.lane), each(&suspects, |it| it.rank));
         let rows = self.pool.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
         let mut nexts = vec![next];
         for found in rows {
