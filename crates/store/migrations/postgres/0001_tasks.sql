@@ -91,7 +91,7 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format('CREATE TABLE duly.%I (LIKE duly.task INCLUDING STORAGE INCLUDING COMPRESSION)
-                    WITH (fillfactor = 33, autovacuum_vacuum_scale_factor = 0.05)', name);
+                    WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.05)', name);
     EXECUTE format('ALTER TABLE duly.task ATTACH PARTITION duly.%I FOR VALUES FROM (%L) TO (%L)',
                    name, duly.first_id(day * day_ms), duly.first_id((day + 1) * day_ms));
 END
