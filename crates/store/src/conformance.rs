@@ -72,6 +72,7 @@ macro_rules! conformance {
                 older_tasks_come_first,
                 priority_is_worth_a_minute_a_level,
                 lanes_are_merged_in_order,
+                crowded_lanes_are_merged_in_order,
                 a_session_gets_only_what_it_serves,
                 a_new_lane_reaches_an_open_session,
                 a_claim_takes_no_more_than_it_asked_for,

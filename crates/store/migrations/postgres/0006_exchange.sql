@@ -1,35 +1,40 @@
--- The first `wanted` due rows of these ranges in the order of claims, and how many of them lie in each
--- range. At first it looks at a few rows of each; only what comes before the last of those is sure.
+-- The first `wanted` due rows of these ranges in the order of claims, and the number of the range
+-- in which each of them lies. At first it looks at a few rows of each range. If one may have more of
+-- them before the last that is wanted, it looks again, and no further than there.
 CREATE FUNCTION duly.first_due(
     in_lanes integer[], in_ranks smallint[], since bigint[], at bigint, wanted integer,
-    ageing bigint, OUT rows tid[], OUT shares integer[])
+    ageing bigint, OUT rows tid[], OUT numbers bigint[])
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    piece integer := least(wanted, 2 * wanted / cardinality(in_lanes) + 2);
-    sure  bigint;
+    piece integer := least(wanted, greatest(2, 2 * wanted / cardinality(in_lanes)));
+    edge  bigint  := 9223372036854775807;
+    last  bigint;
+    sure  boolean;
 BEGIN
     LOOP
         WITH seen AS MATERIALIZED (
-            SELECT r.n, d.row, d.run_at + r.rank * ageing AS place, d.task
+            SELECT r.n, d.row, d.run_at + r.rank * ageing AS turn, d.task
             FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n),
                  LATERAL (SELECT w.ctid AS row, w.run_at, w.task FROM duly.due w
-                          WHERE w.lane = r.lane AND w.rank = r.rank
-                            AND w.run_at >= r.since AND w.run_at <= at
+                          WHERE w.lane = r.lane AND w.rank = r.rank AND w.run_at >= r.since
+                            AND w.run_at <= least(at, edge - r.rank * ageing)
                           ORDER BY w.run_at, w.task LIMIT piece) d
-        ), first AS MATERIALIZED (
-            SELECT s.n, s.row, s.place FROM seen s ORDER BY s.place, s.task LIMIT wanted
+        ), first AS (
+            SELECT s.n, s.row, s.turn FROM seen s ORDER BY s.turn, s.task LIMIT wanted
         )
-        SELECT (SELECT array_agg(f.row) FROM first f),
-               (SELECT array_agg(coalesce(c.share, 0) ORDER BY u.n)
-                FROM generate_series(1, cardinality(in_lanes)) u(n)
-                LEFT JOIN (SELECT f.n, count(*)::integer AS share FROM first f GROUP BY f.n) c
-                       ON c.n = u.n),
-               (SELECT min(m.last)
-                FROM (SELECT max(s.place) AS last FROM seen s GROUP BY s.n HAVING count(*) = piece) m)
-                   - (SELECT max(f.place) FROM first f)
-        INTO rows, shares, sure;
-        EXIT WHEN piece >= wanted OR sure IS NULL OR sure > 0;
-        piece := least(wanted, 4 * piece);
+        SELECT array_agg(f.row), array_agg(f.n), max(f.turn),
+               coalesce(max(f.turn) < (SELECT min(m.last)
+                                       FROM (SELECT max(s.turn) AS last FROM seen s
+                                             GROUP BY s.n HAVING count(*) = piece) m), true)
+        INTO rows, numbers, last, sure
+        FROM first f;
+        EXIT WHEN sure OR piece >= wanted;
+        IF cardinality(rows) < wanted THEN
+            piece := least(wanted, 4 * piece);
+        ELSE
+            piece := wanted;
+            edge := last;
+        END IF;
     END LOOP;
 END
 $$;
@@ -40,11 +45,12 @@ CREATE FUNCTION duly.pick(
     ageing bigint, OUT rows tid[], OUT tasks uuid[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    chosen tid[];
-    shares integer[] := ARRAY[wanted];
+    chosen  tid[];
+    numbers bigint[];
+    shares  bigint[] := ARRAY[wanted];
 BEGIN
     IF cardinality(in_lanes) > 1 THEN
-        SELECT f.rows, f.shares INTO chosen, shares
+        SELECT f.rows, f.numbers INTO chosen, numbers
         FROM duly.first_due(in_lanes, in_ranks, since, at, wanted, ageing) f;
         SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
         FROM (SELECT w.ctid, w.task FROM duly.due w WHERE w.ctid = ANY (chosen)
@@ -53,6 +59,8 @@ BEGIN
             RETURN;
         END IF;
         -- Others take these. What comes next in the same ranges is as good.
+        shares := ARRAY(SELECT count(c.n) FROM generate_series(1, cardinality(in_lanes)) r(n)
+                        LEFT JOIN unnest(numbers) c(n) ON c.n = r.n GROUP BY r.n ORDER BY r.n);
     END IF;
     SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
     FROM (SELECT * FROM unnest(in_lanes, in_ranks, since, shares) u(lane, rank, since, share)

@@ -83,6 +83,28 @@ pub async fn lanes_are_merged_in_order(harness: Harness) {
     assert_eq!(claimed, expected);
 }
 
+pub async fn crowded_lanes_are_merged_in_order(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    // Most tasks lie in one of many lanes; then in two of five.
+    for queue_of in [
+        |number: usize| if number.is_multiple_of(3) { number } else { 1 },
+        |number: usize| if number < 3 { number + 200 } else { number % 2 },
+    ] {
+        let mut expected = Vec::new();
+        for number in 0..120 {
+            let mut task = harness.task("email");
+            task.lane.queue = QueueName::new(&format!("queue-{}", queue_of(number))).unwrap();
+            expected.push(harness.submit_one(task).await);
+            harness.advance(Duration::from_millis(1));
+        }
+        let mut claimed = Vec::new();
+        for size in [100, 10, 10] {
+            claimed.extend(ids(&harness.claim(session, size).await));
+        }
+        assert_eq!(claimed, expected);
+    }
+}
+
 pub async fn a_session_gets_only_what_it_serves(harness: Harness) {
     let session = harness.session_in(&["email"], &["fast"]).await;
     harness.submit_one(harness.task("email")).await;
