@@ -43,7 +43,8 @@ CREATE TABLE duly.session (
 
 -- Open ones, and those that wait for a suspect.
 CREATE INDEX session_open ON duly.session (id) WHERE ended_at IS NULL;
-CREATE INDEX session_waits ON duly.session (waits_for) WHERE waits_for IS NOT NULL;
+CREATE INDEX session_waits ON duly.session (waits_for)
+    WHERE waits_for IS NOT NULL AND ended_at IS NULL;
 
 -- One row per batch of leases, kept while one of them lives and until its session claims again:
 -- from here leases are found by who holds them and when they are overdue.
@@ -114,7 +115,8 @@ CREATE FUNCTION duly.end_leases(
     sessions uuid[], sequences bigint[], counts integer[], heard boolean)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    n record;
+    n    record;
+    rest integer;
 BEGIN
     FOR n IN SELECT * FROM unnest(sessions, sequences, counts) u(session, sequence, ended) LOOP
         DELETE FROM duly.grant_log g
@@ -124,7 +126,13 @@ BEGIN
             UPDATE duly.grant_log g
             SET live = g.live - n.ended, received = g.received OR heard,
                 deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
-            WHERE g.session = n.session AND g.sequence = n.sequence;
+            WHERE g.session = n.session AND g.sequence = n.sequence RETURNING g.live INTO rest;
+            -- Somebody may have ended others of them at the same time.
+            IF rest <= 0 THEN
+                DELETE FROM duly.grant_log g
+                WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= 0
+                  AND n.sequence < duly.newest(n.session, 0);
+            END IF;
         END IF;
     END LOOP;
 END

@@ -13,11 +13,11 @@ DECLARE
 BEGIN
     LOOP
         WITH seen AS MATERIALIZED (
-            SELECT r.n, d.row, d.run_at + r.rank * ageing AS turn, d.task
+            SELECT r.n, d.row, d.run_at + r.rank % 10 * ageing AS turn, d.task
             FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n),
                  LATERAL (SELECT w.ctid AS row, w.run_at, w.task FROM duly.due w
                           WHERE w.lane = r.lane AND w.rank = r.rank AND w.run_at >= r.since
-                            AND w.run_at <= least(at, edge - r.rank * ageing)
+                            AND w.run_at <= least(at, edge - r.rank % 10 * ageing)
                           ORDER BY w.run_at, w.task LIMIT piece) d
         ), first AS (
             SELECT s.n, s.row, s.turn FROM seen s ORDER BY s.turn, s.task LIMIT wanted
@@ -82,19 +82,19 @@ CREATE FUNCTION duly.pick_warily(
 LANGUAGE plpgsql AS $$
 DECLARE
     candidate record;
-    passed    bigint;
+    passed    integer;
+    chosen    tid[];
 BEGIN
     is_alone := false;
-    SELECT count(*) INTO passed FROM duly.session WHERE waits_for IS NOT NULL;
+    SELECT count(*) INTO passed
+    FROM duly.session WHERE waits_for IS NOT NULL AND ended_at IS NULL;
+    SELECT f.rows INTO chosen
+    FROM duly.first_due(in_lanes, in_ranks, since, at, wanted + passed, ageing) f;
     FOR candidate IN
-        SELECT d.ctid, d.task, r.rank >= 10 AS suspect
-        FROM unnest(in_lanes, in_ranks, since) r(lane, rank, since),
-             LATERAL (SELECT w.ctid, w.task, w.run_at FROM duly.due w
-                      WHERE w.lane = r.lane AND w.rank = r.rank
-                        AND w.run_at >= r.since AND w.run_at <= at
-                      ORDER BY w.run_at, w.task LIMIT wanted + passed
-                      FOR UPDATE SKIP LOCKED) d
-        ORDER BY d.run_at + r.rank % 10 * ageing, d.task
+        SELECT d.ctid, d.task, d.rank >= 10 AS suspect
+        FROM (SELECT w.ctid, w.* FROM duly.due w WHERE w.ctid = ANY (chosen)
+              FOR UPDATE SKIP LOCKED) d
+        ORDER BY d.run_at + d.rank % 10 * ageing, d.task
     LOOP
         EXIT WHEN cardinality(tasks) >= wanted;
         IF candidate.suspect AND NOT (idle AND tasks IS NULL) THEN

@@ -49,6 +49,11 @@ impl Gate {
         self.client.batch_execute("COMMIT").await.unwrap();
     }
 
+    /// The same after one more statement.
+    pub(crate) async fn open_after(&self, statement: &str) {
+        self.client.batch_execute(&format!("{statement}; COMMIT")).await.unwrap();
+    }
+
     /// Ends the connections of those that it holds, as a restart of the server does.
     pub(crate) async fn cut(&self) {
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use duly_core::id::{SessionId, TaskId};
-use duly_core::lease::{Finish, Finished, Outcome};
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
@@ -12,7 +12,8 @@ use duly_core::ports::store::{
     Reap, Result, Sessions as _, Submitted, Tasks as _,
 };
 use duly_core::state::Status;
-use duly_core::task::{Idempotency, Task};
+use duly_core::task::{Idempotency, NewTask, Task};
+use duly_core::time::Timestamp;
 use tokio::time::interval;
 
 use crate::gate::Gate;
@@ -103,6 +104,61 @@ async fn a_cancel_and_a_claim_do_not_wait_for_each_other() {
         }
     }
     assert!(races > 0, "they met at the gate");
+}
+
+/// An edit may leave a row behind that a claim was about to take. Should it come to be the task's own
+/// again while another claim takes it for a stale one, the task must not end up without any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_waits_again_is_not_forgotten_with_a_stale_row() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
+    let task = world.task(1, Duration::ZERO);
+    world.submit(0, vec![task.clone()]).await;
+    let leases = world.claim(0, session, 1).await;
+    let (client, _driver) = world.scratch.connect().await;
+    let stale = "INSERT INTO duly.due (run_at, task, lane, rank)
+        SELECT run_at, id, lane, rank FROM duly.task";
+    client.batch_execute(stale).await.unwrap();
+    gate.shut("SELECT FROM duly.due FOR UPDATE").await;
+    let finishes = leases.iter().map(Lease::release).collect();
+    let release = world.trade(1, Exchange { session, finishes, claim: None });
+    let take = async {
+        assert!(gate.holds(1).await, "to wait again is to wait for the claim");
+        gate.open_after("DELETE FROM duly.due").await;
+    };
+    tokio::join!(release, take);
+    let again = world.claim(1, session, 2).await;
+    assert_eq!(again.iter().map(|lease| lease.task).collect::<Vec<_>>(), [task.id]);
+}
+
+/// Whoever looks at late leases of a session while another node ends it, and dies, does not put off
+/// the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_ended_session_holds_is_overdue_whoever_looks_at_it() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
+    let (late, other) = (world.task(1, Duration::ZERO), world.task(2, Duration::ZERO));
+    let late = NewTask { timeout: Some(Duration::from_secs(1)), ..late };
+    world.submit(0, vec![late.clone(), other.clone()]).await;
+    assert_eq!(world.claim(0, session, 1).await.len(), 2);
+    world.clock.advance(Duration::from_secs(60));
+    let reap = || {
+        let unacknowledged_before = Timestamp::from_millis(0);
+        world.nodes[1].reap(Reap { unacknowledged_before, entropy: 1 })
+    };
+    gate.shut(&row(late.id)).await;
+    let die = async {
+        assert!(gate.holds(1).await, "the reaper is there");
+        tokio::select! {
+            _ = world.die(0, session) => panic!("it got past the gate"),
+            came = gate.holds(2) => assert!(came, "the session has ended"),
+        }
+        gate.open().await;
+    };
+    let (reaped, ()) = tokio::join!(reap(), die);
+    reaped.unwrap();
+    reap().await.unwrap();
+    assert_eq!(world.status(other.id).await, Status::Pending);
 }
 
 /// Who asks for the next batch has received the one before: it is not taken away any more.

@@ -1,12 +1,16 @@
 //! Delete: ended tasks with everything about them. Whatever removes tasks does it here.
 
+use std::collections::BTreeMap;
+
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{Controlled, DeleteTasks, PurgeTasks};
 use duly_core::state::Status;
 use foldhash::HashMap;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::ledger::end_leases;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
 use crate::postgres::row;
@@ -83,13 +87,26 @@ pub(super) async fn delete(scope: &Scope<'_>, tasks: &[Uuid]) -> Result<u64> {
     if tasks.is_empty() {
         return Ok(0);
     }
-    let delete = "/* delete */ DELETE FROM duly.task WHERE id = ANY($1) AND status IN (3, 4, 5)";
-    let deleted = scope.execute(delete, &[&tasks]).await?;
-    assert_eq!(deleted, tasks.len() as u64, "locked tasks stay as they were read");
+    let delete = "/* delete */ DELETE FROM duly.task WHERE id = ANY($1) AND status IN (3, 4, 5)
+        RETURNING CASE WHEN sequence < 0 THEN session END, ~sequence";
+    let deleted = scope.query(delete, &[&tasks]).await?;
+    assert_eq!(deleted.len(), tasks.len(), "locked tasks stay as they were read");
+    tell(scope, &deleted).await?;
     for statement in BESIDES {
         scope.execute(statement, &[&tasks]).await?;
     }
-    Ok(deleted)
+    Ok(deleted.len() as u64)
+}
+
+/// Leases that have ended in transactions of their handlers: nobody else tells their batches now.
+async fn tell(scope: &Scope<'_>, deleted: &[Row]) -> Result<()> {
+    let mut batches: BTreeMap<(Uuid, i64), i32> = BTreeMap::new();
+    for row in deleted {
+        if let Some(session) = row.try_get(0)? {
+            *batches.entry((session, row.try_get(1)?)).or_default() += 1;
+        }
+    }
+    end_leases(scope, batches, true).await
 }
 
 /// The same for a range of ids whose tasks went with their partition.

@@ -136,6 +136,11 @@ impl Verb for Trade<'_> {
     type Answer = Traded;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Traded> {
+        if self.exchange.claim.is_some() {
+            let lock = "/* exchange.hold */ SELECT FROM duly.session WHERE id = $1
+                FOR NO KEY UPDATE";
+            scope.query(lock, &[&row::session_uuid(self.exchange.session)]).await?;
+        }
         let slow = finish::finish(scope, self.exchange, &self.items.slow).await?;
         let looked_at = self.look(scope.store, &scope.wakes);
         let client = scope.transaction();

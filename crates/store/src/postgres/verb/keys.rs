@@ -5,8 +5,9 @@ use duly_core::json::hash_bytes;
 use duly_core::limits::IDEMPOTENCY_KEY_TTL;
 use duly_core::ports::store::Submitted;
 use duly_core::task::{Idempotency, NewTask};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use sha2::{Digest as _, Sha256};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::Scope;
@@ -20,6 +21,8 @@ type Hash = [u8; 32];
 #[derive(Default)]
 pub(super) struct Keys {
     known: HashMap<Hash, Known>,
+    /// Tasks that keys stand for and that are gone.
+    gone: Vec<Uuid>,
     taken: Vec<(Hash, Uuid, Hash)>,
 }
 
@@ -39,10 +42,15 @@ impl Keys {
         }
         let keys = each(&keys, |key| key.as_slice());
         let select = "/* submit.known_keys */ SELECT key, task, body FROM duly.idempotency
-            WHERE key = ANY($1) AND created_at > $2
-              AND (SELECT true FROM duly.task WHERE task.id = idempotency.task LIMIT 1)";
-        for row in scope.query(select, &[&keys, &oldest(scope)]).await? {
+            WHERE key = ANY($1) AND created_at > $2";
+        let rows = scope.query(select, &[&keys, &oldest(scope)]).await?;
+        let there = there(scope, &rows).await?;
+        for row in rows {
             let task: Uuid = row.try_get(1)?;
+            if !there.contains(&task) {
+                found.gone.push(task);
+                continue;
+            }
             let (key, body) = (row.try_get(0)?, row.try_get(2)?);
             let known = Known { task: row::task_id(task), body: digest(body, task)? };
             found.known.insert(digest(key, task)?, known);
@@ -74,9 +82,8 @@ impl Keys {
         self.taken.sort_unstable();
         let keys = each(&self.taken, |it| it.0.as_slice());
         let stale = "/* submit.stale_keys */ DELETE FROM duly.idempotency
-            WHERE key = ANY($1) AND (created_at <= $2
-               OR (SELECT true FROM duly.task WHERE task.id = idempotency.task LIMIT 1) IS NULL)";
-        scope.execute(stale, &[&keys, &oldest(scope)]).await?;
+            WHERE key = ANY($1) AND (created_at <= $2 OR task = ANY($3))";
+        scope.execute(stale, &[&keys, &oldest(scope), &self.gone]).await?;
         let insert = "/* submit.take_keys */ INSERT INTO duly.idempotency
                 (key, task, body, created_at)
             SELECT u.key, u.task, u.body, $4
@@ -101,6 +108,21 @@ impl Keys {
         scope.execute(delete, &[&oldest(scope), &some]).await?;
         Ok(())
     }
+}
+
+/// Which of the tasks that keys stand for are there. Asked by their ids: a join would look into every
+/// day.
+async fn there(scope: &Scope<'_>, keys: &[Row]) -> Result<HashSet<Uuid>> {
+    let mut tasks: Vec<Uuid> = Vec::with_capacity(keys.len());
+    for row in keys {
+        tasks.push(row.try_get(1)?);
+    }
+    if tasks.is_empty() {
+        return Ok(HashSet::default());
+    }
+    let select = "/* submit.key_tasks */ SELECT id FROM duly.task WHERE id = ANY($1)";
+    let found = scope.query(select, &[&tasks]).await?;
+    found.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 /// Names a tenant's key.

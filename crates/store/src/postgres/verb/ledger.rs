@@ -155,10 +155,11 @@ impl Ledger {
         if self.wait.is_empty() {
             return Ok(());
         }
-        // One that a claim did not get to remove may still be there.
+        // One that a claim did not get to remove may still be there, and another claim may be about
+        // to: to write it is to wait for that, and then to put it in.
         let insert = "/* due.add */ INSERT INTO duly.due (lane, rank, run_at, task)
             SELECT * FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::uuid[])
-            ON CONFLICT DO NOTHING";
+            ON CONFLICT (lane, rank, run_at, task) DO UPDATE SET task = excluded.task";
         let due = columns(&self.wait);
         scope.execute(insert, &[&due.0, &due.1, &due.2, &due.3]).await?;
         for due in &self.wait {
@@ -178,12 +179,7 @@ impl Ledger {
             for lease in self.leases.iter().filter(|it| it.heard == heard) {
                 *batches.entry((lease.session, lease.sequence)).or_default() += 1;
             }
-            if !batches.is_empty() {
-                let (sessions, sequences): (Vec<_>, Vec<_>) = batches.keys().copied().unzip();
-                let counts: Vec<_> = batches.into_values().collect();
-                let end = "/* lease.end */ SELECT duly.end_leases($1, $2, $3, $4)";
-                scope.query(end, &[&sessions, &sequences, &counts, &heard]).await?;
-            }
+            end_leases(scope, batches, heard).await?;
         }
         Ok(())
     }
@@ -239,6 +235,22 @@ impl Ledger {
         scope.execute(insert, &[&tasks, &times, &lanes, &groups]).await?;
         Ok(())
     }
+}
+
+/// So many leases of each of these batches have ended.
+pub(super) async fn end_leases(
+    scope: &Scope<'_>,
+    batches: BTreeMap<(Uuid, i64), i32>,
+    heard: bool,
+) -> Result<()> {
+    if batches.is_empty() {
+        return Ok(());
+    }
+    let (sessions, sequences): (Vec<_>, Vec<_>) = batches.keys().copied().unzip();
+    let counts: Vec<_> = batches.into_values().collect();
+    let end = "/* lease.end */ SELECT duly.end_leases($1, $2, $3, $4)";
+    scope.query(end, &[&sessions, &sequences, &counts, &heard]).await?;
+    Ok(())
 }
 
 type DueColumns = (Vec<i32>, Vec<i16>, Vec<i64>, Vec<Uuid>);

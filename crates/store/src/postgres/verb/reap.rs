@@ -22,18 +22,13 @@ impl PostgresStore {
     pub(super) async fn reap_all(&self, reap: &Reap) -> Result<Reaped> {
         let mut reaped = Reaped::default();
         for (batch, orphaned) in self.overdue().await? {
-            match self.take_overdue(batch, orphaned, reap.entropy).await {
-                Ok(taken) => reaped.taken_back.extend(taken),
-                // A handler is about to finish in a transaction of its own; the others do not wait.
-                Err(fault) if fault.is_blocked() => {
-                    tracing::debug!(%fault, "overdue leases are left for later");
-                }
-                Err(fault) => return Err(fault),
-            }
+            let taken = self.take_overdue(batch, orphaned, reap.entropy).await;
+            reaped.taken_back.extend(unless_blocked(taken)?);
         }
         let before = reap.unacknowledged_before.millis();
         for batch in self.unheard(before).await? {
-            reaped.taken_back.extend(self.run(&Release { batch, before }).await?);
+            let taken = self.run(&Release { batch, before }).await;
+            reaped.taken_back.extend(unless_blocked(taken)?);
         }
         reaped.next_deadline = self.next_deadline().await?.map(row::instant);
         Ok(reaped)
@@ -74,6 +69,17 @@ impl PostgresStore {
     }
 }
 
+/// A handler is about to finish in a transaction of its own; the others do not wait.
+pub(super) fn unless_blocked<T: Default>(taken: Result<T>) -> Result<T> {
+    match taken {
+        Err(fault) if fault.is_blocked() => {
+            tracing::debug!(%fault, "leases are left for later");
+            Ok(T::default())
+        }
+        taken => taken,
+    }
+}
+
 /// Ends the leases of a batch that are late, each as a failed attempt; the batch is looked at again
 /// when the next one is.
 struct TimeOut {
@@ -102,10 +108,12 @@ impl Verb for TimeOut {
             ledger.write(state);
         }
         ledger.close(scope).await?;
+        // Unless its session has ended meanwhile, or has got something else under this number.
         let update = "/* reap.look_again */ UPDATE duly.grant_log SET deadline = $3
-            WHERE session = $1 AND sequence = $2";
+            WHERE session = $1 AND sequence = $2 AND deadline > 0 AND deadline <= $4";
         let session = row::session_uuid(self.batch.session);
-        scope.execute(update, &[&session, &self.batch.sequence, &next]).await?;
+        let now = scope.now.millis();
+        scope.execute(update, &[&session, &self.batch.sequence, &next, &now]).await?;
         Ok(taken)
     }
 }

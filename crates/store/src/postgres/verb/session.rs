@@ -8,6 +8,7 @@ use duly_core::ports::store::{
 };
 use uuid::Uuid;
 
+use super::reap::unless_blocked;
 use super::take_back::{Batch, TakeBack};
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
@@ -80,17 +81,20 @@ impl PostgresStore {
             return Ok(tasks);
         }
         self.sessions.forget(session);
-        while let Some(batch) = self.first_batch(session).await? {
-            tasks.extend(self.run(&TakeBack(batch)).await?);
+        let mut last = None;
+        while let Some(batch) = self.batch_after(session, last).await? {
+            tasks.extend(unless_blocked(self.run(&TakeBack(batch)).await)?);
+            last = Some(batch.sequence);
         }
         Ok(tasks)
     }
 
-    /// A batch that a session still has.
-    async fn first_batch(&self, session: SessionId) -> Result<Option<Batch>> {
-        let select = "/* grant.first */ SELECT session, sequence FROM duly.grant_log
-            WHERE session = $1 ORDER BY sequence LIMIT 1";
-        let rows = self.pool.query(select, &[&row::session_uuid(session)]).await?;
+    /// A batch that a session still has; what is left before goes to whoever reaps.
+    async fn batch_after(&self, session: SessionId, last: Option<i64>) -> Result<Option<Batch>> {
+        let select = "/* grant.next */ SELECT session, sequence FROM duly.grant_log
+            WHERE session = $1 AND sequence > $2 ORDER BY sequence LIMIT 1";
+        let after = last.unwrap_or(i64::MIN);
+        let rows = self.pool.query(select, &[&row::session_uuid(session), &after]).await?;
         rows.first().map(Batch::read).transpose()
     }
 }
