@@ -97,7 +97,22 @@ BEGIN
 END
 $$;
 
--- Drops it, with all that is in it.
+-- For whoever is about to store tasks of these ids, or to have them run again: days of them that are
+-- over are not dropped until the end of this transaction. That of today is not dropped anyway.
+CREATE FUNCTION duly.keep_days(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(duly.day_locks(), d.day)
+    FROM (SELECT DISTINCT duly.day_of(i.id)::integer AS day FROM unnest(ids) i(id) ORDER BY 1) d
+    WHERE d.day < duly.now() / 86400000;
+END
+$$;
+
+-- The first half of the names of those locks; any number that nobody else uses.
+CREATE FUNCTION duly.day_locks() RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT 1685416057
+$$;
+
+-- Drops it, with all that is in it. See duly.keep_days.
 CREATE FUNCTION duly.drop_day(day integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -43,6 +43,9 @@ DECLARE
     free integer[];
 BEGIN
     at := duly.now();
+    IF duly.day_of(ids[1]) < at / 86400000 THEN
+        PERFORM duly.keep_days(ids);
+    END IF;
     IF room > 0 THEN
         SELECT newest, alone, alone OR waits_for IS NOT NULL AS picky INTO s
         FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;

@@ -11,19 +11,20 @@ use crate::postgres::partitions;
 use crate::postgres::snapshot::Snapshot;
 use crate::postgres::verb::delete::BESIDES_RANGE;
 
-/// Rows of a day are read once, as they lie; a day that takes longer is deleted page by page. For
-/// as long its tasks cannot be replayed, which is why it must not take longer. The drop itself stops
-/// everybody, so that it must come about at once.
-const SETTINGS: &str = "SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = '3s';
-    SET LOCAL lock_timeout = '200ms'";
+/// Rows of a day are read as they lie; a day that takes longer than any statement may is deleted page
+/// by page. For as long its tasks cannot be replayed. Locks of the table stop everybody, since a plan
+/// for any day locks them all, so that they must come about at once.
+const SETTINGS: &str = "SET LOCAL enable_seqscan = on; SET LOCAL lock_timeout = '200ms'";
 
 impl PostgresStore {
     /// Drops a day, if all of it may go and nobody is in the way; how many tasks it had.
     pub(super) async fn drop_day(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
-        if self.keeps_dead_letters(day, cutoffs).await? {
-            return Ok(None);
-        }
-        match self.try_to_drop(day, cutoffs).await {
+        let dropped = match self.keeps(day, cutoffs).await {
+            Ok(true) => return Ok(None),
+            Ok(false) => self.try_to_drop(day, cutoffs).await,
+            Err(fault) => Err(fault),
+        };
+        match dropped {
             Err(fault) if is_in_the_way(&fault) => {
                 tracing::debug!(%fault, table = day.table(), "a day cannot be dropped now");
                 Ok(None)
@@ -32,25 +33,42 @@ impl PostgresStore {
         }
     }
 
-    /// Whether a dead letter of this day stays: to see that is cheap, and usual.
-    async fn keeps_dead_letters(&self, day: Day, cutoffs: Cutoffs) -> Result<bool> {
+    /// Whether a task of this day stays: mostly that is soon seen, and holds up nobody. Dead letters
+    /// are looked at first, where they have an index.
+    async fn keeps(&self, day: Day, cutoffs: Cutoffs) -> Result<bool> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
         let kept = "/* sweep.kept */ SELECT FROM duly.dlq WHERE task >= $1 AND task < $2
             AND ($3::bigint IS NULL OR failed_at >= $3) LIMIT 1";
         let ids = day.ids();
         let asked: [Parameter<'_>; 3] = [&ids.start, &ids.end, &cutoffs.failed];
-        Ok(snapshot.query_opt(kept, &asked).await?.is_some())
+        if snapshot.query_opt(kept, &asked).await?.is_some() {
+            return Ok(true);
+        }
+        let (table, passed) = (day.table(), Cutoffs::PASSED);
+        snapshot.query("SELECT set_config('enable_seqscan', 'on', true)", &[]).await?;
+        let kept = format!(
+            "/* sweep.kept_any */ SELECT FROM {table} WHERE ({passed}) IS NOT TRUE LIMIT 1"
+        );
+        Ok(snapshot.query_opt(&kept, &cutoffs.parameters()).await?.is_some())
     }
 
-    /// Drops a day with everything about its tasks; nothing if one of them is kept.
+    /// Drops a day with everything about its tasks; nothing if one of them is kept. Whoever would
+    /// store one or have one run again waits, and whoever has begun to is waited for: from then on
+    /// all that can happen to its tasks is that they end.
     async fn try_to_drop(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
         let (table, ids, passed) = (day.table(), day.ids(), Cutoffs::PASSED);
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
-        // Nobody changes a task of it from here on.
-        let lock = format!("{SETTINGS}; LOCK TABLE {table} IN SHARE MODE");
-        transaction.batch_execute(&lock).await?;
+        transaction.batch_execute(SETTINGS).await?;
+        let number = partitions::day(day.start);
+        let hold = "/* sweep.hold_day */ SELECT pg_try_advisory_xact_lock(duly.day_locks(), $1)";
+        if !transaction.query_one(hold, &[&number]).await?.try_get::<_, bool>(0)? {
+            return Ok(None);
+        }
+        let await_others =
+            format!("SAVEPOINT free; LOCK TABLE {table} IN SHARE MODE; ROLLBACK TO SAVEPOINT free");
+        transaction.batch_execute(&await_others).await?;
         let select = format!(
             "/* sweep.whole_day */ SELECT count(*), count(*) FILTER (WHERE {passed}) FROM {table}"
         );
@@ -63,7 +81,7 @@ impl PostgresStore {
             transaction.execute(statement, &[&ids.start, &ids.end]).await?;
         }
         let drop = "/* sweep.drop_day */ SELECT duly.drop_day($1)";
-        transaction.execute(drop, &[&partitions::day(day.start)]).await?;
+        transaction.execute(drop, &[&number]).await?;
         transaction.commit().await?;
         Ok(Some(u32::try_from(all).unwrap_or(u32::MAX)))
     }

@@ -15,6 +15,8 @@ impl Verb for ReplayTasks {
     type Answer = Vec<Controlled>;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
+        let days: Vec<_> = self.tasks.iter().map(|replay| row::uuid(replay.task)).collect();
+        scope.query("/* replay.keep_days */ SELECT duly.keep_days($1)", &[&days]).await?;
         let ids = self.tasks.iter().map(|replay| replay.task);
         let mut tasks = Tasks::lock(scope, &self.tenant, ids).await?;
         let (now, mut ledger) = (scope.now, Ledger::default());
