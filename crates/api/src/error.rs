@@ -223,7 +223,7 @@ impl IntoResponse for ApiError {
 impl From<&store::Error> for ApiError {
     fn from(error: &store::Error) -> Self {
         match error {
-            store::Error::Unavailable { .. } => {
+            store::Error::Unavailable { .. } | store::Error::Blocked { .. } => {
                 Self::retry(Code::StoreUnavailable, 1, error.to_string())
             }
             store::Error::TooLarge { .. } => Self::new(Code::TooLarge, error.to_string()),
@@ -271,7 +271,9 @@ impl From<submit::Refused> for ApiError {
             }
             submit::Refused::KeyReused => Self::new(Code::IdempotencyKeyReused, detail),
             submit::Refused::LaneLimit => Self::new(Code::LaneLimit, detail),
-            submit::Refused::NotStored { .. } => Self::new(Code::StoreUnavailable, detail),
+            submit::Refused::NotStored { .. } | submit::Refused::Unreadable { .. } => {
+                Self::retry(Code::StoreUnavailable, 1, detail)
+            }
         }
     }
 }

@@ -39,10 +39,20 @@ impl KeepAlive {
     /// Goes on until shut down.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         loop {
+            let was_absent = self.absent;
             let pause = match self.run_once().await {
-                Ok(_) => self.pace.every(),
+                Ok(_) => {
+                    if was_absent {
+                        tracing::warn!("the store is back");
+                    }
+                    self.pace.every()
+                }
                 Err(error) => {
-                    tracing::debug!(%error, "the store is away; others may take this node for dead");
+                    if !was_absent {
+                        tracing::warn!(
+                            %error, "no sign of life reaches the store; others may take over"
+                        );
+                    }
                     self.absent = true;
                     self.refused.store(true, Ordering::Relaxed);
                     self.pace.back_off()

@@ -1,6 +1,7 @@
 //! Group commit of submits: while one batch is being stored the next gathers, so a lone caller
 //! never waits for a timer and a crowd shares a sync.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use duly_core::lease::Lease;
@@ -8,6 +9,7 @@ use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::{Error, Exchange, Result, Store, Submit, Submitted};
 use duly_core::task::NewTask;
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
 
 use crate::backlog::Backlog;
 use crate::deadlines::Deadlines;
@@ -79,6 +81,7 @@ impl Submitter {
         }
     }
 
+    /// Stores a group at once, if nothing is in the way.
     async fn run_once(&self, group: Vec<Submission>) {
         let mut tasks = Vec::with_capacity(group.iter().map(|one| one.tasks.len()).sum());
         let mut callers = Vec::with_capacity(group.len());
@@ -87,11 +90,30 @@ impl Submitter {
             tasks.extend(submission.tasks);
         }
         let (answer, tasks) = self.store_and_hand_off(tasks).await;
+        if callers.len() > 1 && matches!(answer, Err(Error::Blocked { .. })) {
+            return self.run_apart(callers, tasks).await;
+        }
         self.backlog.leave(&tasks);
         if let Ok(answers) = &answer {
             self.count(&tasks, answers);
         }
         reply(callers, tasks, answer);
+    }
+
+    /// Somebody holds what one of these callers needs; the others must not suffer for it.
+    async fn run_apart(&self, callers: Vec<Caller>, tasks: Vec<NewTask>) {
+        let mut tasks = tasks.into_iter();
+        let mut alone = JoinSet::new();
+        for (count, reply) in callers {
+            let tasks = tasks.by_ref().take(count).collect();
+            alone.spawn(self.clone().run_alone(Submission { tasks, reply }));
+        }
+        alone.join_all().await;
+    }
+
+    /// Boxed, since it ends where it came from.
+    fn run_alone(self, one: Submission) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move { self.run_once(vec![one]).await })
     }
 
     async fn store_and_hand_off(

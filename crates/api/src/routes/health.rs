@@ -9,7 +9,6 @@ use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::health::Check;
 use duly_client::wire::{Liveness, Problem, Readiness, Version};
-use duly_core::ports::store;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -93,12 +92,15 @@ pub(crate) async fn get_version() -> Json<Version> {
 async fn check_store(app: &App) -> Option<String> {
     let reason = match tokio::time::timeout(PATIENCE, app.engine.check()).await {
         Ok(Ok(())) => return None,
-        Ok(Err(error @ store::Error::Unavailable { .. })) => error.to_string(),
+        Ok(Err(error)) if error.is_retryable() => error.to_string(),
         Ok(Err(error)) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the store failed its check");
             "the store failed; the server's log says why".to_owned()
         }
-        Err(_) => format!("the store did not answer within {} s", PATIENCE.as_secs()),
+        Err(_) => {
+            app.engine.note_silence();
+            format!("the store did not answer within {} s; see its load", PATIENCE.as_secs())
+        }
     };
     Some(format!("{reason}; seen for {} s", app.engine.away_for().as_secs()))
 }

@@ -59,6 +59,12 @@ pub enum Error {
         /// What is wrong and what to do, for the operator.
         reason: String,
     },
+    /// Somebody else holds what this call needs; others may succeed meanwhile, and this one later.
+    #[error("the store is unavailable: {reason}")]
+    Blocked {
+        /// Who, and what to do, for the operator.
+        reason: String,
+    },
     /// The call exceeds a limit and never succeeds as it is.
     #[error("{what} exceeds the limit of {limit}")]
     TooLarge {
@@ -90,7 +96,7 @@ pub enum Error {
 impl Error {
     /// Whether the same call may succeed later.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. })
+        matches!(self, Self::Unavailable { .. } | Self::Blocked { .. })
     }
 }
 

@@ -45,6 +45,12 @@ pub enum Refused {
         /// Why, and what to do.
         reason: String,
     },
+    /// It was submitted before, and the task of then cannot be read.
+    #[error("{reason}")]
+    Unreadable {
+        /// Why, and what to do.
+        reason: String,
+    },
 }
 
 /// Why no item of a submit was taken.
@@ -185,7 +191,7 @@ impl Engine {
                     Ok(Some(first)) => accepted(first, true),
                     // The first task is gone, yet its key is not: there is nothing to answer with.
                     Ok(None) => Err(Refused::KeyReused),
-                    Err(error) => Err(Refused::NotStored { reason: error.to_string() }),
+                    Err(error) => Err(Refused::Unreadable { reason: error.to_string() }),
                 }
             }
         }

@@ -281,6 +281,29 @@ async fn a_large_submit_that_fails_half_way_says_what_was_stored() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_submit_that_somebody_holds_up_fails_alone() {
+    let world = World::new().await;
+    let tenant = TenantName::default_tenant();
+    let submit = async |name| {
+        let spec = draft(name).check().unwrap();
+        world.engine.submit(&tenant, vec![spec]).await.is_ok()
+    };
+    // While the first is being stored, the others gather.
+    world.store.hold();
+    let mut first = Box::pin(submit("echo"));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    world.store.held().await;
+    let submits = world.store.submits();
+    let others = async {
+        let gathered = tokio::join!(submit("echo"), submit("blocked"), submit("echo"));
+        assert_eq!(gathered, (true, false, true));
+    };
+    let go_on = async { world.store.go_on() };
+    tokio::join!(first, others, go_on);
+    assert!(world.store.submits() > submits + 1, "they were tried together and then apart");
+}
+
+#[tokio::test(start_paused = true)]
 async fn work_goes_on_after_an_outcome_was_given_up_for_good() {
     let world = World::new().await;
     world.submit(draft("echo")).await;

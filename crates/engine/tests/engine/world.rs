@@ -264,6 +264,9 @@ impl Tasks for Watched {
             self.fail_next(1);
         }
         self.fail()?;
+        if batch.tasks.iter().any(|task| task.lane.task_type.as_str() == "blocked") {
+            return Err(Error::Blocked { reason: "told to".to_owned() });
+        }
         let answers = self.store.submit(batch).await;
         self.held.notify_one();
         self.gate.acquire().await.unwrap().forget();

@@ -87,7 +87,7 @@ impl Fault {
     /// What the cause is and what to do about it, if it lies outside the data.
     fn reason(&self) -> Option<&'static str> {
         match self {
-            Self::NoConnection(_) => Some("the database does not answer"),
+            Self::NoConnection(_) => Some(SILENT),
             Self::Raced => Some("others are in the way; it goes on by itself"),
             Self::Postgres(error) => reason(error),
             Self::Outdated(_) => Some("this node is too old for the database; update it"),
@@ -118,6 +118,7 @@ impl From<PoolError> for Fault {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
+            fault if fault.is_blocked() => Self::Blocked { reason: fault.explain() },
             fault if fault.is_environment() => Self::Unavailable { reason: fault.explain() },
             Fault::Corrupt { table, column, id } => Self::Corrupt { table, column, id },
             fault => Self::Backend { name: "postgres", source: Box::new(fault) },
@@ -125,20 +126,24 @@ impl From<Fault> for Error {
     }
 }
 
+const SILENT: &str = "the database does not answer; is it running, and is the network?";
+
 fn reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     let Some(code) = error.code() else {
         // Not said by the server: the connection is broken, or was never made.
-        return (error.is_closed() || is_io(error)).then_some("the database does not answer");
+        return (error.is_closed() || is_io(error)).then_some(SILENT);
     };
     let reason = match code.code() {
         "25006" => "the database takes no writes; is it a replica?",
-        "40001" | "40P01" | "55P03" => "others are in the way; it goes on by itself",
+        "40001" | "40P01" => "others are in the way; it goes on by itself",
+        "55P03" => "another transaction is in the way; end it if it does not (see pg_locks)",
         "53100" => "the disk is full at the PostgreSQL server; free some space there",
         "53300" => "the database has no connection left; raise its max_connections",
-        "57014" => "the database took too long",
-        code if code.starts_with("08") => "the connection to the database broke",
-        code if code.starts_with("53") => "the database is out of memory or other resources",
-        code if code.starts_with("57P") => "the database is shutting down or starting",
+        "57014" => "the database took too long; see its load, and pg_locks for who waits",
+        code if code.starts_with("08") => "the connection to the database broke; it is made anew",
+        code if code.starts_with("28") => "the database refuses the login; check user and password",
+        code if code.starts_with("53") => "the database lacks memory or other means; see its log",
+        code if code.starts_with("57P") => "the database stops or starts; it goes on by itself",
         code if code.starts_with("58") => "the database's disk answers with errors; see its log",
         _ => return None,
     };

@@ -22,6 +22,10 @@ pub(super) fn day(millis: i64) -> i32 {
     i32::try_from(millis.div_euclid(DAY_MS)).unwrap_or(i32::MAX)
 }
 
+/// How long a submit waits for somebody who has made the same and not committed it yet. Others who
+/// submit wait for it meanwhile.
+pub(super) const SUBMIT_PATIENCE: &str = "1s";
+
 impl Node {
     /// Makes sure that today and the next days are there.
     pub(super) async fn make_next_days(&self) -> Result<()> {
@@ -39,7 +43,9 @@ impl Node {
         for row in client.query(select, &[&days]).await? {
             // One transaction each: whoever waits for one of them waits for no more.
             let day: i32 = row.try_get(0)?;
-            client.execute("/* partition.make */ SELECT duly.make_day($1)", &[&day]).await?;
+            let make = "/* partition.make */ SELECT set_config('lock_timeout', $2, true),
+                duly.make_day($1)";
+            client.execute(make, &[&day, &SUBMIT_PATIENCE]).await?;
         }
         Ok(())
     }

@@ -69,6 +69,8 @@ impl Verb for Submit {
     type Answer = Vec<Submitted>;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Submitted>> {
+        let patience = "/* submit.patience */ SELECT set_config('lock_timeout', $1, true)";
+        scope.query(patience, &[&partitions::SUBMIT_PATIENCE]).await?;
         let stored = stored(scope, &self.tasks, self.offer.as_ref()).await?;
         let unknown: Vec<_> =
             self.tasks.iter().filter(|task| !stored.contains_key(&task.id)).collect();
