@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use duly_client::Error as ClientError;
+use duly_store::postgres::OpenError;
 
 use crate::output;
 
@@ -39,10 +40,14 @@ pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
         Ok(Ending::WaitedTooLong) => 7,
         Err(error) => {
             output::say(&format!("error: {error:#}"));
-            if error.is::<Usage>() { 2 } else { error.downcast_ref().map_or(1, code_of) }
+            if is_misunderstood(&error) { 2 } else { error.downcast_ref().map_or(1, code_of) }
         }
     };
     ExitCode::from(code)
+}
+
+fn is_misunderstood(error: &anyhow::Error) -> bool {
+    error.is::<Usage>() || matches!(error.downcast_ref(), Some(OpenError::Address(_)))
 }
 
 fn code_of(error: &ClientError) -> u8 {

@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
-pub(crate) use self::store::{StorePlace, StoreUrl, migrate, migrations};
+pub(crate) use self::store::{StorePlace, StoreUrl, grant_rights, migrate, migrations};
 pub(crate) use self::worker::RemoteWorker;
 use crate::files;
 

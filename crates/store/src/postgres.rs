@@ -99,10 +99,7 @@ impl PostgresStore {
     ) -> Result<Self, OpenError> {
         let (config, connector) = open::address(url)?;
         open::prepare(&config, &connector).await?;
-        let broken = |fault: Fault| OpenError::Database {
-            place: open::place(&config),
-            reason: fault.explain(),
-        };
+        let broken = |fault: Fault| open::faulty(open::place(&config), &fault);
         let pool = Pool::new(&config, connector.clone(), clock).map_err(broken)?;
         let node = Arc::new(Node::join(pool, rules).await.map_err(broken)?);
         let mut background = JoinSet::new();

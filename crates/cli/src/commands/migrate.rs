@@ -31,6 +31,7 @@ pub(crate) fn run(command: MigrateCommand) -> anyhow::Result<Ending> {
                 let applied = wiring::migrate(&args.store).await?;
                 print(&args, applied, &wiring::migrations(&args.store).await?)?;
                 output::say(&format!("applied {}", output::count(applied as u64, "migration")));
+                advise(&wiring::grant_rights(&args.store).await?);
                 Ok(Ending::Ok)
             }
             MigrateCommand::Status(args) => {
@@ -45,6 +46,17 @@ pub(crate) fn run(command: MigrateCommand) -> anyhow::Result<Ending> {
             }
         }
     })
+}
+
+/// What to do about roles that its owner may not make.
+fn advise(missing: &[String]) {
+    if let [first, ..] = missing {
+        output::say(&format!(
+            "not there: {}; for users of their own, let an administrator CREATE ROLE {first} and so \
+             on, then run this again",
+            missing.join(", ")
+        ));
+    }
 }
 
 fn print(args: &MigrateArgs, applied: usize, migrations: &[Migration]) -> anyhow::Result<()> {

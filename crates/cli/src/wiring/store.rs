@@ -75,6 +75,11 @@ pub(crate) async fn migrations(url: &StoreUrl) -> anyhow::Result<Vec<Migration>>
     Ok(schema::status(shared(url)?).await?)
 }
 
+/// Gives the roles of a shared database their rights. Answers which roles are missing.
+pub(crate) async fn grant_rights(url: &StoreUrl) -> anyhow::Result<Vec<String>> {
+    Ok(schema::grant_rights(shared(url)?).await?)
+}
+
 fn shared(url: &StoreUrl) -> Result<&str, Usage> {
     match url.clone().place()? {
         StorePlace::Postgres(_) => Ok(url.reveal()),

@@ -51,7 +51,7 @@ async fn database() -> Option<(Scratch, String)> {
 async fn without_a_server_it_says_where_it_looked() -> anyhow::Result<()> {
     fails("postgres://duly:secret@127.0.0.1:1/duly", 1, &["127.0.0.1:1/duly", "is it running"])
         .await?;
-    fails("postgres://duly:secret@db:port/duly", 1, &["not an address such as postgres://"])
+    fails("postgres://duly:secret@db:port/duly", 2, &["not an address such as postgres://"])
         .await?;
     fails("mysql://duly:secret@db/duly", 2, &["the store must be postgres://"]).await
 }
@@ -70,10 +70,45 @@ async fn a_login_or_a_database_that_does_not_exist_is_named() -> anyhow::Result<
 async fn a_user_without_rights_is_told_which() -> anyhow::Result<()> {
     let Some((_scratch, url)) = database().await else { return Ok(()) };
     let user = format!("duly_weak_{}", std::process::id());
-    order(&url, &format!("DROP SCHEMA duly CASCADE; CREATE ROLE {user} LOGIN")).await?;
-    let told = fails(&with_user(&url, &user), 1, &["may not set up", "grant CREATE"]).await;
+    order(&url, &format!("CREATE ROLE {user} LOGIN")).await?;
+    let weak = with_user(&url, &user);
+    let told = async {
+        fails(&weak, 1, &["may not use the tables", "migrate up", "GRANT duly_engine"]).await?;
+        order(&url, "DROP SCHEMA duly CASCADE").await?;
+        fails(&weak, 1, &["may not set up", "migrate up", "GRANT CREATE"]).await
+    };
+    let told = told.await;
     order(&url, &format!("DROP ROLE {user}")).await?;
     told
+}
+
+/// The server of the tests has no certificate.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_encryption_is_not_spoken_to_in_plain_where_others_listen()
+-> anyhow::Result<()> {
+    let Some((_scratch, url)) = database().await else { return Ok(()) };
+    let mark = if url.contains('?') { '&' } else { '?' };
+    let far = format!("{url}{mark}sslmode=require");
+    fails(&far, 1, &["no safe connection", "sslmode=disable"]).await
+}
+
+/// A file says what flags and the environment do not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_reads_its_file() -> anyhow::Result<()> {
+    let Some((_scratch, url)) = database().await else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let (whole, broken) = (folder.path().join("duly.yaml"), folder.path().join("broken.yaml"));
+    std::fs::write(&broken, "stoer: sqlite:x\n")?;
+    let line = ["serve", "--config", broken.to_str().expect("a plain path")];
+    let ended = command::run(Path::new(DULY), &line).await?;
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("stoer") && ended.stderr.contains("store"), "{ended:?}");
+    std::fs::write(&whole, format!("store: {url}\nlisten: localhost:0\nname: filed\n"))?;
+    let line = ["serve", "--config", whole.to_str().expect("a plain path")];
+    let ended = command::run(Path::new(DULY), &line).await?;
+    assert_eq!(ended.code, Some(2), "nobody said that it may go without keys: {ended:?}");
+    assert!(ended.stderr.contains("--insecure"), "{ended:?}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

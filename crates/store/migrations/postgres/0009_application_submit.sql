@@ -263,11 +263,3 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION duly.submit FROM PUBLIC;
-
-DO $$
-BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'duly_application') THEN
-        GRANT EXECUTE ON FUNCTION duly.submit TO duly_application;
-    END IF;
-END
-$$;

@@ -35,10 +35,5 @@ $$;
 
 REVOKE ALL ON FUNCTION duly.finish FROM PUBLIC;
 
-DO $$
-BEGIN
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'duly_application') THEN
-        GRANT EXECUTE ON FUNCTION duly.finish TO duly_application;
-    END IF;
-END
-$$;
+-- `duly migrate up` tells what is missing.
+SELECT duly.grant_rights();

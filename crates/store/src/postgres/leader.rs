@@ -38,7 +38,7 @@ impl Leadership for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Whoever cannot lead now only looks: an idle node writes nothing.
+    /// Whoever cannot lead now only looks, and writes nothing for it.
     async fn take_lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
         let client = self.pool.get().await?;
         let id = Uuid::from_bytes(*node.as_bytes());

@@ -61,7 +61,11 @@ pub(super) async fn up(client: &mut Client) -> Result<usize, Error> {
     }
     // Waiting for another node's scripts may take longer than a statement usually may.
     client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0").await?;
-    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+    let free = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?;
+    if !free.try_get::<_, bool>(0)? {
+        tracing::warn!("another node changes the schema; waiting for it (pg_locks tells which)");
+        client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+    }
     let applied = apply(client).await;
     client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]).await?;
     applied
@@ -79,6 +83,13 @@ async fn apply(client: &mut Client) -> Result<usize, Error> {
         transaction.commit().await?;
     }
     Ok(missing.len())
+}
+
+/// Whether there is a schema, be it for this user or not.
+pub(super) async fn is_begun(client: &Client) -> bool {
+    let select = "SELECT to_regnamespace('duly') IS NOT NULL";
+    let found = client.query_one(select, &[]).await.and_then(|row| row.try_get(0));
+    found.unwrap_or(false)
 }
 
 /// Which scripts were not applied yet.

@@ -4,6 +4,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::error::Fault;
 use super::{error, migrate, pool, tls};
 
 /// The oldest server that will do.
@@ -25,8 +26,22 @@ pub enum OpenError {
         /// Why.
         reason: String,
     },
+    /// It cannot be spoken to in secret.
+    #[error(
+        "no safe connection to PostgreSQL at {place}: {reason}; turn on ssl there and let this \
+         machine trust its certificate, or add ?sslmode=disable where nobody else can listen"
+    )]
+    Unsafe {
+        /// Where.
+        place: String,
+        /// Why.
+        reason: String,
+    },
     /// The server wants another user or password, or another kind of connection.
-    #[error("PostgreSQL at {place} refuses the login: {reason}; check user and password")]
+    #[error(
+        "PostgreSQL at {place} refuses the login: {reason}; check user and password here, and \
+         pg_hba.conf and the right to CONNECT there"
+    )]
     Refused {
         /// Where.
         place: String,
@@ -40,6 +55,18 @@ pub enum OpenError {
         place: String,
         /// Which.
         reason: String,
+    },
+    /// The user may not do what a node has to.
+    #[error("the user may not {what} at {place}: {reason}; {advice}")]
+    Forbidden {
+        /// What.
+        what: &'static str,
+        /// Where.
+        place: String,
+        /// Why.
+        reason: String,
+        /// What helps.
+        advice: &'static str,
     },
     /// The server or the database cannot be used as it is.
     #[error("{0}")]
@@ -69,7 +96,10 @@ pub(super) fn address(url: &str) -> Result<(Config, MakeRustlsConnect), OpenErro
 /// scripts that took.
 pub(super) async fn prepare(config: &Config, tls: &MakeRustlsConnect) -> Result<usize, OpenError> {
     let (mut client, _driver) = connect(config, tls).await?;
-    migrate::up(&mut client).await.map_err(|error| outdated(config, error))
+    match migrate::up(&mut client).await {
+        Ok(applied) => Ok(applied),
+        Err(error) => Err(outdated(config, &client, error).await),
+    }
 }
 
 /// A connection to a database that can be used, and what drives it.
@@ -82,53 +112,73 @@ pub(super) async fn connect(
     let (client, connection) = connected.map_err(|error| refused(&place, &error))?;
     let mut driver = tokio::task::JoinSet::new();
     driver.spawn(connection);
-    inspect(&client).await.map_err(|error| match error {
-        Inspection::Unsuitable(reason) => OpenError::Unsuitable(reason),
-        Inspection::Postgres(error) => broken(&place, &error),
-    })?;
+    let server = inspect(&client).await.map_err(|error| broken(&place, &error))?;
+    server.check().map_err(OpenError::Unsuitable)?;
     Ok((client, driver))
 }
 
 /// Why the schema cannot be used.
-pub(super) fn outdated(config: &Config, error: migrate::Error) -> OpenError {
+pub(super) async fn outdated(config: &Config, client: &Client, error: migrate::Error) -> OpenError {
+    let place = place(config);
     match error {
         migrate::Error::Newer(newer) => OpenError::Newer(newer.to_string()),
-        migrate::Error::Postgres(error) => broken(&place(config), &error),
+        migrate::Error::Postgres(error) if is_forbidden(&error) => {
+            let reason = error::chain(&error);
+            if migrate::is_begun(client).await {
+                forbidden(place, reason)
+            } else {
+                barred(place, reason)
+            }
+        }
+        migrate::Error::Postgres(error) => broken(&place, &error),
     }
 }
 
-enum Inspection {
-    Unsuitable(String),
-    Postgres(tokio_postgres::Error),
+/// What has to be known of a server before anything else.
+struct Server {
+    /// Such as 150004.
+    version: i32,
+    /// The same, as people say it.
+    name: String,
+    encoding: String,
+    is_replica: bool,
 }
 
-impl From<tokio_postgres::Error> for Inspection {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Postgres(error)
-    }
-}
-
-async fn inspect(client: &Client) -> Result<(), Inspection> {
+async fn inspect(client: &Client) -> Result<Server, tokio_postgres::Error> {
     let select = "SELECT current_setting('server_version_num')::int,
             current_setting('server_version'), current_setting('server_encoding'),
             pg_is_in_recovery()";
     let row = client.query_one(select, &[]).await?;
-    let (version, name): (i32, &str) = (row.try_get(0)?, row.try_get(1)?);
-    if version < OLDEST {
-        let oldest = OLDEST / 10_000;
-        let reason = format!("the server is PostgreSQL {name}; duly needs {oldest} or newer");
-        return Err(Inspection::Unsuitable(reason));
+    Ok(Server {
+        version: row.try_get(0)?,
+        name: row.try_get(1)?,
+        encoding: row.try_get(2)?,
+        is_replica: row.try_get(3)?,
+    })
+}
+
+impl Server {
+    fn check(&self) -> Result<(), String> {
+        let Self { version, name, encoding, is_replica } = self;
+        if *version < OLDEST {
+            return Err(format!("the server is PostgreSQL {name}; {}", needed()));
+        }
+        if encoding != "UTF8" {
+            return Err(format!(
+                "the database's encoding is {encoding}; make one with ENCODING 'UTF8' for duly"
+            ));
+        }
+        if *is_replica {
+            return Err(
+                "the server is a replica, which takes no writes; use the primary".to_owned()
+            );
+        }
+        Ok(())
     }
-    let encoding: &str = row.try_get(2)?;
-    if encoding != "UTF8" {
-        let reason = format!("the database's encoding is {encoding}; duly needs UTF8");
-        return Err(Inspection::Unsuitable(reason));
-    }
-    if row.try_get(3)? {
-        let reason = "the server is a replica, which takes no writes; use the primary".to_owned();
-        return Err(Inspection::Unsuitable(reason));
-    }
-    Ok(())
+}
+
+fn needed() -> String {
+    format!("duly needs {} or newer", OLDEST / 10_000)
 }
 
 fn refused(place: &str, error: &tokio_postgres::Error) -> OpenError {
@@ -136,10 +186,16 @@ fn refused(place: &str, error: &tokio_postgres::Error) -> OpenError {
     match error.code() {
         Some(code)
             if *code == SqlState::INVALID_PASSWORD
-                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
+                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+                || *code == SqlState::INSUFFICIENT_PRIVILEGE =>
         {
             OpenError::Refused { place, reason }
         }
+        // It does not know a setting of ours.
+        Some(code) if *code == SqlState::UNDEFINED_OBJECT => OpenError::Unsuitable(format!(
+            "the server at {place} is too old: {reason}; {}",
+            needed()
+        )),
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
             OpenError::NoDatabase { place, reason }
         }
@@ -149,22 +205,41 @@ fn refused(place: &str, error: &tokio_postgres::Error) -> OpenError {
             OpenError::Database { place, reason }
         }
         Some(_) => OpenError::Database { place, reason: error::explain(error) },
+        // The driver tells these apart by nothing else.
+        None if reason.starts_with("error performing TLS handshake") => {
+            OpenError::Unsafe { place, reason }
+        }
+        None if reason.starts_with("invalid configuration") => OpenError::Refused { place, reason },
         None => OpenError::Unreachable { place, reason },
     }
 }
 
 pub(super) fn broken(place: &str, error: &tokio_postgres::Error) -> OpenError {
-    let place = place.to_owned();
-    match error.code() {
-        Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-            let reason = error::chain(error);
-            OpenError::Unsuitable(format!(
-                "the user may not set up the database at {place}: {reason}; \
-                 let its owner do it, or grant CREATE on it"
-            ))
-        }
-        _ => OpenError::Database { place, reason: error::explain(error) },
+    OpenError::Database { place: place.to_owned(), reason: error::explain(error) }
+}
+
+/// The same of what a node has asked.
+pub(super) fn faulty(place: String, fault: &Fault) -> OpenError {
+    if fault.is_forbidden() {
+        return forbidden(place, fault.to_string());
     }
+    OpenError::Database { place, reason: fault.explain() }
+}
+
+fn is_forbidden(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
+}
+
+/// The tables are there, but not for this user.
+fn forbidden(place: String, reason: String) -> OpenError {
+    let advice = "let their owner run `duly migrate up` and GRANT duly_engine TO this user";
+    OpenError::Forbidden { what: "use the tables of duly", place, reason, advice }
+}
+
+/// They are not there.
+fn barred(place: String, reason: String) -> OpenError {
+    let advice = "let its owner run `duly migrate up`, or GRANT CREATE on it TO this user";
+    OpenError::Forbidden { what: "set up the database", place, reason, advice }
 }
 
 /// Where the database is, without the password.
@@ -181,4 +256,28 @@ pub(super) fn place(config: &Config) -> String {
     let hosts: Vec<_> = config.get_hosts().iter().enumerate().map(host).collect();
     let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
     format!("{}/{database}", hosts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_will_not_do_is_told_from_one_that_will() {
+        let server = |version, encoding: &str, is_replica| Server {
+            version,
+            name: "13.4".to_owned(),
+            encoding: encoding.to_owned(),
+            is_replica,
+        };
+        assert_eq!(server(OLDEST, "UTF8", false).check(), Ok(()));
+        for (unfit, words) in [
+            (server(130_004, "UTF8", false), "PostgreSQL 13.4; duly needs 14 or newer"),
+            (server(OLDEST, "LATIN1", false), "LATIN1"),
+            (server(OLDEST, "UTF8", true), "use the primary"),
+        ] {
+            let reason = unfit.check().unwrap_err();
+            assert!(reason.contains(words), "{reason}");
+        }
+    }
 }

@@ -14,5 +14,21 @@ pub async fn up(url: &str) -> Result<usize, OpenError> {
 pub async fn status(url: &str) -> Result<Vec<Migration>, OpenError> {
     let (config, tls) = open::address(url)?;
     let (client, _driver) = open::connect(&config, &tls).await?;
-    migrate::status(&client).await.map_err(|error| open::outdated(&config, error))
+    match migrate::status(&client).await {
+        Ok(migrations) => Ok(migrations),
+        Err(error) => Err(open::outdated(&config, &client, error).await),
+    }
+}
+
+/// Gives the roles of the schema their rights, as far as its owner asks. Answers which roles are
+/// missing.
+pub async fn grant_rights(url: &str) -> Result<Vec<String>, OpenError> {
+    let (config, tls) = open::address(url)?;
+    let (client, _driver) = open::connect(&config, &tls).await?;
+    let rights = "SELECT CASE WHEN pg_has_role(nspowner, 'USAGE') THEN duly.grant_rights()
+            ELSE '{}' END
+        FROM pg_namespace WHERE nspname = 'duly'";
+    let row = client.query_one(rights, &[]).await;
+    let missing = row.and_then(|row| row.try_get(0));
+    missing.map_err(|error| open::broken(&open::place(&config), &error))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) enum Error {
     #[error("another process (pid {pid}) has {} open; stop it or use another data directory", path.display())]
     Held { path: PathBuf, pid: String },
-    #[error("cannot lock {}: {source}; check the rights and the space there, or choose another directory with --data", path.display())]
+    #[error("cannot lock {}: {source}; check the rights and the space there, or choose another directory with --data or --store", path.display())]
     Io { path: PathBuf, source: std::io::Error },
 }
 

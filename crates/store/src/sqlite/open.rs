@@ -13,7 +13,7 @@ use super::{lock, migrate};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The directory cannot be made or written.
-    #[error("cannot use the directory {}: {source}; choose another with --data", path.display())]
+    #[error("cannot use the directory {}: {source}; choose another with --data or --store", path.display())]
     Directory {
         /// Which.
         path: PathBuf,
