@@ -19,7 +19,7 @@ dev: build ## Build and start API and workers on http://127.0.0.1:8080 (ARGS='--
 build: need-cargo ## Build the binary: target/release/duly
 	@$(CARGO) build --locked --release -p duly-cli
 
-services: ## Start a private PostgreSQL and Redis, and say how to use and stop them
+services: build ## Start a private PostgreSQL and Redis, and say how to use and stop them
 	@scripts/services start && scripts/services hint
 
 cluster: build ## Start three nodes of duly serve on a private PostgreSQL; Ctrl-C stops them

@@ -72,7 +72,7 @@ def bench(peer, store):
     """All figures of `duly bench`; that it misses a target of its own is not our concern here."""
     say(f"{peer}: duly bench, minutes")
     command = [BINARY, "bench", "-o", "json", "--only", "engine,rest,remote,punctuality"]
-    environment = os.environ | {"DULY_STORE": store}
+    environment = os.environ | {"DULY_BENCH_STORE": store}
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=900, env=environment).stdout
     if not output.strip():
         raise Failure("duly bench printed nothing: run it by hand")

@@ -11,6 +11,7 @@ mod node;
 mod queue;
 mod serve;
 mod settings;
+mod task;
 mod worker;
 
 use std::net::SocketAddr;
@@ -18,7 +19,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
-use duly_core::id::TaskId;
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
 pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
@@ -33,6 +33,10 @@ pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseA
 pub(crate) use self::serve::{LogLevel, ServeArgs};
 pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
+};
+pub(crate) use self::task::{
+    AttemptsArgs, CancelArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs, RetryArgs,
+    RunArgs, TaskCommand,
 };
 pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
 
@@ -79,7 +83,7 @@ pub(crate) enum Command {
     Migrate(MigrateCommand),
     /// Check this machine, the data directory and the server
     Doctor(DoctorArgs),
-    /// Measure this machine: what the engine reaches beside bare SQLite
+    /// Measure this machine: what the engine reaches beside a bare store
     Bench(BenchArgs),
     /// Print a script that completes commands and flags in a shell
     Completions(CompletionsArgs),
@@ -88,7 +92,7 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DevArgs {
     /// Where to listen; port 0 picks a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = listen)]
     pub(crate) listen: SocketAddr,
     /// Where the database lives
     #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
@@ -114,34 +118,6 @@ pub(crate) struct DevArgs {
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) planted_bug: Option<duly_store::sqlite::PlantedBug>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum TaskCommand {
-    /// Submit a task
-    Run(RunArgs),
-    /// Submit the tasks of a file, one per line; started again, it goes on where it ended
-    Import(ImportArgs),
-    /// Show a task
-    Get(GetArgs),
-    /// List tasks, newest due time first
-    List(ListArgs),
-    /// Tell why a task does not run
-    Explain(ExplainArgs),
-    /// Show the attempts of a task that went wrong
-    Attempts(AttemptsArgs),
-    /// Show what a task has logged, live if asked to
-    Logs(LogsArgs),
-    /// Follow a task until its outcome: exit 6 if it failed
-    Watch(WatchArgs),
-    /// End a task that waits or runs
-    Cancel(CancelArgs),
-    /// Change a task that waits
-    Edit(EditArgs),
-    /// Run a task again that has ended
-    Replay(ReplayArgs),
-    /// Start the next attempt of a task now
-    Retry(RetryArgs),
 }
 
 /// Which server, and how to print.
@@ -177,157 +153,6 @@ pub(crate) enum Output {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct RunArgs {
-    /// Names the handler, such as echo, sleep, flaky or http
-    #[arg(value_name = "TYPE")]
-    pub(crate) task_type: String,
-    /// JSON for the handler; @FILE reads a file, - standard input
-    #[arg(short, long, value_name = "JSON")]
-    pub(crate) data: Option<String>,
-    /// Where the task waits
-    #[arg(long)]
-    pub(crate) queue: Option<String>,
-    /// 0 to 9; 9 runs first
-    #[arg(long)]
-    pub(crate) priority: Option<u8>,
-    /// Start this much later, such as 30s or 2h
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
-    pub(crate) delay: Option<Duration>,
-    /// Start at this instant, such as 2030-01-31T08:00:00Z
-    #[arg(long, value_name = "INSTANT", value_parser = duly_core::time::Timestamp::parse)]
-    pub(crate) at: Option<duly_core::time::Timestamp>,
-    /// How many failed attempts may be followed by another
-    #[arg(long)]
-    pub(crate) retries: Option<u32>,
-    /// How long the handler may run
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
-    /// A searchable mark; may be given several times
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    pub(crate) labels: Vec<(String, String)>,
-    /// Makes a repeated submit answer with the first one's task
-    #[arg(long, value_name = "KEY")]
-    pub(crate) idempotency_key: Option<String>,
-    /// Wait for the outcome and print the result: exit 6 if it failed, 7 if it took longer
-    #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1,
-          default_missing_value = "1h")]
-    pub(crate) wait: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct GetArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    /// Wait for the outcome first: exit 6 if it failed, 7 if it took longer
-    #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1,
-          default_missing_value = "1h")]
-    pub(crate) wait: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ListArgs {
-    #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    /// How many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
-    pub(crate) limit: u32,
-    /// Go on where an earlier list with the same filter ended
-    #[arg(long)]
-    pub(crate) cursor: Option<String>,
-    /// Show the list anew every 2 s, on a terminal, until Ctrl-C
-    #[arg(long, conflicts_with = "cursor")]
-    pub(crate) watch: bool,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct AttemptsArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ExplainArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct CancelArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    /// Why, for people
-    #[arg(long)]
-    pub(crate) reason: Option<String>,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct EditArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    /// JSON for the handler instead of what it has; @FILE reads a file, - standard input
-    #[arg(short, long, value_name = "JSON")]
-    pub(crate) data: Option<String>,
-    /// 0 to 9; 9 runs first
-    #[arg(long)]
-    pub(crate) priority: Option<u8>,
-    /// Start this much later than now, such as 30s or 2h
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "at")]
-    pub(crate) delay: Option<Duration>,
-    /// Start at this instant, such as 2030-01-31T08:00:00Z
-    #[arg(long, value_name = "INSTANT", value_parser = duly_core::time::Timestamp::parse)]
-    pub(crate) at: Option<duly_core::time::Timestamp>,
-    /// How many failed attempts may be followed by another
-    #[arg(long)]
-    pub(crate) retries: Option<u32>,
-    /// How long the handler may run
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
-    /// Searchable marks instead of those it has; may be given several times
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    pub(crate) labels: Vec<(String, String)>,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReplayArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    /// JSON for the handler instead of what it had; @FILE reads a file, - standard input
-    #[arg(short, long, value_name = "JSON")]
-    pub(crate) data: Option<String>,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct RetryArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// Where the database lives
     #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
@@ -347,6 +172,13 @@ fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Result<jiff::SignedDuration, _> = text.parse();
     let parsed = parsed.ok().and_then(|duration| Duration::try_from(duration).ok());
     parsed.ok_or_else(|| "not a duration, such as 500ms, 30s, 2m or PT30S".to_owned())
+}
+
+/// Names other than this machine's own are not looked up: they may change, and a listener does not.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    let near = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let address = near.as_deref().unwrap_or(text).parse();
+    address.map_err(|_| "not an address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
 pub(crate) fn session_ttl(text: &str) -> Result<Duration, String> {
@@ -380,6 +212,15 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         <Args as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn this_machine_may_be_called_by_its_name() {
+        assert_eq!(listen("localhost:0"), Ok(SocketAddr::from(([127, 0, 0, 1], 0))));
+        assert_eq!(listen("[::1]:80").map(|it| it.to_string()), Ok("[::1]:80".to_owned()));
+        for text in ["", "8080", "localhost", "db:8080", "127.0.0.1:port"] {
+            assert!(listen(text).unwrap_err().contains("127.0.0.1:8080"), "{text}");
+        }
     }
 
     #[test]

@@ -41,7 +41,9 @@ pub async fn run(binary: &Path, arguments: &[&str]) -> anyhow::Result<Ended> {
 pub async fn run_long(binary: &Path, arguments: &[&str]) -> anyhow::Result<Ended> {
     let mut command = Command::new(binary);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    for variable in ["RUST_LOG", "DULY_SERVER", "DULY_DATA", "DULY_STORE", "DULY_TOKEN"] {
+    for variable in
+        ["RUST_LOG", "DULY_SERVER", "DULY_DATA", "DULY_STORE", "DULY_BENCH_STORE", "DULY_TOKEN"]
+    {
         command.env_remove(variable);
     }
     let output = command.output().await?;

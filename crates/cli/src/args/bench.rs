@@ -14,11 +14,13 @@ pub(crate) struct BenchArgs {
     /// What to measure: `sqlite:DIR` makes fresh files in this directory, on the disk that is to be
     /// measured, and removes them; `postgres://…` makes fresh databases on this server, whose user
     /// must have the right to, and removes them
+    ///
+    /// Not taken from DULY_STORE: nobody means to put this load on the store of their nodes
     #[arg(
         long,
         value_name = "URL",
         default_value = "sqlite:.",
-        env = "DULY_STORE",
+        env = "DULY_BENCH_STORE",
         hide_env_values = true
     )]
     pub(crate) store: StoreUrl,

@@ -9,7 +9,7 @@ use duly_core::limits::LOSS_LIMIT;
 use duly_core::node::Role;
 use ipnet::IpNet;
 
-use super::{concurrency, session_ttl};
+use super::{concurrency, listen, session_ttl};
 use crate::wiring::StoreUrl;
 
 /// What is absent here is taken from the environment, then from the file, then it is the default.
@@ -22,7 +22,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", env = "DULY_STORE", hide_env_values = true)]
     pub(crate) store: Option<StoreUrl>,
     /// Where to listen; port 0 picks a free one [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "HOST:PORT", env = "DULY_LISTEN")]
+    #[arg(long, value_name = "HOST:PORT", env = "DULY_LISTEN", value_parser = listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// What to call this node [default: host and process id]
     #[arg(long, env = "DULY_NAME")]

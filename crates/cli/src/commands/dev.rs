@@ -1,21 +1,22 @@
 //! `duly dev`: everything in one process, on one file, on loopback.
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use duly_api::Tenants;
 use duly_core::node::Role;
 
 use super::serving;
 use crate::args::DevArgs;
-use crate::exit::Ending;
+use crate::exit::{Ending, Usage};
 use crate::output;
 use crate::wiring::{self, DATABASE, Plan, StorePlace};
 
 pub(crate) fn run(args: &DevArgs) -> anyhow::Result<Ending> {
     if !args.listen.ip().is_loopback() {
-        bail!(
-            "`duly dev` has no keys, so it listens on loopback only, not on {}; use 127.0.0.1",
-            args.listen.ip()
-        );
+        let ip = args.listen.ip();
+        return Err(Usage::new(format!(
+            "`duly dev` has no keys, so it listens on loopback only, not on {ip}; use 127.0.0.1"
+        ))
+        .into());
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(serve(args))

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::args::{LogLevel, session_ttl};
+use crate::args::{self, LogLevel, session_ttl};
 use crate::exit::Usage;
 use crate::wiring::StoreUrl;
 
@@ -20,6 +20,7 @@ use crate::wiring::StoreUrl;
 pub(super) struct File {
     #[serde(default, deserialize_with = "store")]
     pub(super) store: Option<StoreUrl>,
+    #[serde(default, deserialize_with = "listen")]
     pub(super) listen: Option<SocketAddr>,
     pub(super) name: Option<String>,
     #[serde(default, deserialize_with = "roles")]
@@ -79,6 +80,11 @@ impl File {
 fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StoreUrl>, D::Error> {
     let text: Option<String> = Deserialize::deserialize(from)?;
     Ok(text.and_then(|text| text.parse().ok()))
+}
+
+fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    text.map(|text| args::listen(&text).map_err(D::Error::custom)).transpose()
 }
 
 fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Role>>, D::Error> {
