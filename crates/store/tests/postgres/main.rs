@@ -5,6 +5,7 @@
 mod gate;
 mod nodes;
 mod races;
+mod retention;
 mod rights;
 mod start;
 mod world;

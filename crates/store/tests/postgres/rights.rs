@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::ports::clock::Clock as _;
-use duly_core::ports::store::{Exchange, Expiry as _, Home, Leases as _, Sweep};
+use duly_core::ports::store::Home;
 use duly_core::state::Status;
-use duly_store::postgres::PostgresStore;
 use tokio_postgres::error::SqlState;
 
 use crate::world::World;
@@ -32,33 +30,12 @@ async fn a_node_need_not_own_the_tables() {
     let (id, first_day) = (now.id, world.clock.now());
     world.submit(1, vec![now, later]).await;
     let session = world.open(1, 1, Home::Local).await;
-    let leases = world.claim(1, session, 1).await;
-    assert_eq!(leases.len(), 1);
-    let success = Outcome::Success { result: None };
-    let finishes = leases.iter().map(|it| Finish::new(it.task, it.epoch, success.clone()));
-    let exchange = Exchange { session, finishes: finishes.collect(), claim: None };
-    let ended = world.nodes[1].exchange(exchange).await.unwrap().finished;
-    assert_eq!((ended, world.status(id).await), (vec![Finished::Done], Status::Success));
+    world.succeed(1, session, 1).await;
+    assert_eq!(world.status(id).await, Status::Success);
 
     world.clock.advance(10 * DAY);
-    sweep(&world.nodes[1], &world).await;
-    let day = "SELECT to_regclass('duly.task_' || to_char(
-        to_timestamp($1::bigint / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NULL";
-    let is_gone: bool = client.query_one(day, &[&first_day.millis()]).await.unwrap().get(0);
-    assert!(is_gone, "a day of which nothing is kept is dropped");
-}
-
-/// Sweeps all that has ended.
-async fn sweep(node: &PostgresStore, world: &World) {
-    let before = Some(world.clock.now());
-    let mut sweep =
-        Sweep { success_before: before, cancelled_before: None, failed_before: None, after: None };
-    loop {
-        sweep.after = node.sweep(sweep).await.unwrap().next;
-        if sweep.after.is_none() {
-            return;
-        }
-    }
+    world.sweep(1).await;
+    assert!(!world.has_day(first_day).await, "a day of which nothing is kept is dropped");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use duly_core::back_off::BackOff;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::lease::Lease;
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Exchange, Home, Leases as _, OpenSession, Pulse as _, Rules, Sessions as _, Submit,
-    Submitted, Tasks as _,
+    Claim, Exchange, Expiry as _, Home, Leases as _, OpenSession, Pulse as _, Rules, Sessions as _,
+    Submit, Submitted, Sweep, Tasks as _,
 };
 use duly_core::state::Status;
 use duly_core::task::{NewTask, Priority};
+use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
 use duly_store::conformance::Harness;
 use duly_store::postgres::PostgresStore;
@@ -83,6 +84,42 @@ impl World {
         let claim = Some(Claim { session, sequence, max: 10 });
         let exchange = Exchange { session, finishes: vec![], claim };
         self.nodes[node].exchange(exchange).await.unwrap().leases
+    }
+
+    /// A session gets what is due and ends it well.
+    pub(crate) async fn succeed(&self, node: usize, session: SessionId, sequence: u64) {
+        let success = Outcome::Success { result: None };
+        let leases = self.claim(node, session, sequence).await;
+        let finish = |it: &Lease| Finish::new(it.task, it.epoch, success.clone());
+        let finishes: Vec<_> = leases.iter().map(finish).collect();
+        let ended = vec![Finished::Done; finishes.len()];
+        let exchange = Exchange { session, finishes, claim: None };
+        assert_eq!(self.nodes[node].exchange(exchange).await.unwrap().finished, ended);
+    }
+
+    /// Sweeps all successes.
+    pub(crate) async fn sweep(&self, node: usize) {
+        let before = Some(self.clock.now());
+        let mut sweep = Sweep {
+            success_before: before,
+            cancelled_before: None,
+            failed_before: None,
+            after: None,
+        };
+        loop {
+            sweep.after = self.nodes[node].sweep(sweep).await.unwrap().next;
+            if sweep.after.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Whether tasks of this day have a partition.
+    pub(crate) async fn has_day(&self, at: Timestamp) -> bool {
+        let (client, _driver) = self.scratch.connect().await;
+        let day = "SELECT to_regclass('duly.task_' || to_char(
+            to_timestamp($1::bigint / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL";
+        client.query_one(day, &[&at.millis()]).await.unwrap().get(0)
     }
 
     pub(crate) async fn status(&self, id: TaskId) -> Status {

@@ -1,0 +1,54 @@
+//! Days that are over, and whoever still needs them.
+
+use std::time::Duration;
+
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::Home;
+
+use crate::gate::Gate;
+use crate::world::World;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Somebody is about to store a task of a past day, or to have one run again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_day_that_somebody_needs_is_not_dropped() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
+    let (task, day) = (world.task(1, Duration::ZERO), world.clock.now());
+    world.submit(0, vec![task.clone()]).await;
+    world.succeed(0, session, 1).await;
+    world.clock.advance(10 * DAY);
+    let keep = format!(
+        "SET LOCAL duly.now_ms = {}; SELECT duly.keep_days(ARRAY['{}'::uuid])",
+        world.clock.now().millis(),
+        task.id
+    );
+    gate.shut(&keep).await;
+    world.sweep(1).await;
+    assert!(world.has_day(day).await);
+    gate.open().await;
+    world.sweep(1).await;
+    assert!(!world.has_day(day).await);
+}
+
+/// To make sure that nothing of a day is kept stops nobody: every grant and every outcome locks all
+/// days, if only to find that it is not about them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_goes_on_while_a_day_is_looked_through() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
+    world.submit(0, vec![world.task(1, Duration::ZERO)]).await;
+    world.succeed(0, session, 1).await;
+    world.clock.advance(10 * DAY);
+    // Before it can drop the day, it has to get past this.
+    gate.shut("LOCK TABLE duly.log IN SHARE MODE").await;
+    let look = async {
+        assert!(gate.holds(1).await, "the day is held");
+        let stopped = "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+            WHERE c.relname LIKE 'task_%' AND l.mode IN ('ShareLock', 'AccessExclusiveLock')";
+        assert_eq!(gate.count(stopped).await, 0);
+        gate.open().await;
+    };
+    tokio::join!(world.sweep(1), look);
+}
