@@ -84,7 +84,10 @@ fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StoreUrl>, D::Erro
 
 fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     let text: Option<String> = Deserialize::deserialize(from)?;
-    text.map(|text| args::listen(&text).map_err(D::Error::custom)).transpose()
+    let address = |text: String| {
+        args::listen(&text).map_err(|why| D::Error::custom(format!("listen: {why}")))
+    };
+    text.map(address).transpose()
 }
 
 fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Role>>, D::Error> {

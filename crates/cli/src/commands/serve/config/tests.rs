@@ -70,7 +70,7 @@ fn a_mistake_is_named_and_never_shows_the_password() {
         ("session: {ttl: soon}", "not a duration"),
         ("worker: {concurrency: 0}", "worker: concurrency must be a number from 1"),
         ("store: mysql://duly:secret@db/x", "the store must be"),
-        ("listen: here", "listen"),
+        ("listen: here", "listen: not an address and a port"),
         ("name: ''", "name: must have"),
     ] {
         let flags: &[&str] = if text.starts_with("store") { &[] } else { &["--store", "sqlite:x"] };
