@@ -96,11 +96,15 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<Line<T>>> {
     read_from(path, 0)
 }
 
-/// Reads the whole lines behind this place.
+/// Reads the whole lines that begin at this place or behind it. Who has asked for the size of a file
+/// that others write to may have got one in the middle of a line.
 pub fn read_from<T: DeserializeOwned>(path: &Path, place: u64) -> anyhow::Result<Vec<Line<T>>> {
     let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    file.seek(SeekFrom::Start(place))?;
+    file.seek(SeekFrom::Start(place.saturating_sub(1)))?;
     let mut reader = BufReader::new(file);
+    if place > 0 {
+        reader.read_until(b'\n', &mut Vec::new())?;
+    }
     let (mut lines, mut text) = (Vec::new(), String::new());
     while reader.read_line(&mut text)? > 0 {
         if !text.ends_with('\n') {
@@ -140,5 +144,10 @@ mod tests {
         let seen: Vec<_> = lines.iter().map(|line| (line.seq, line.event.name.as_str())).collect();
         assert_eq!(seen, [(1, "one"), (2, "two")]);
         assert!(lines[0].mono_ns <= lines[1].mono_ns);
+        let first = u64::try_from(std::fs::read_to_string(&path).unwrap().find('\n').unwrap());
+        let end = first.unwrap() + 1;
+        for (place, found) in [(0, 2), (1, 1), (end - 1, 1), (end, 1), (end + 1, 0)] {
+            assert_eq!(read_from::<Event>(&path, place).unwrap().len(), found, "from {place}");
+        }
     }
 }

@@ -118,11 +118,7 @@ pub fn last_effects(path: &Path, lines: u64) -> anyhow::Result<Vec<Line<Effect>>
     /// More than a line takes.
     const LINE: u64 = 250;
     let Ok(size) = std::fs::metadata(path).map(|meta| meta.len()) else { return Ok(Vec::new()) };
-    let text = std::fs::read(path)?;
-    let from = usize::try_from(size.saturating_sub(lines * LINE))?;
-    let whole = text[from..].iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let place = if from == 0 { 0 } else { from + whole };
-    effects_from(path, u64::try_from(place)?)
+    effects_from(path, size.saturating_sub(lines * LINE))
 }
 
 /// What workers have written down.
