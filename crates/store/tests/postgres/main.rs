@@ -4,6 +4,7 @@
 
 mod gate;
 mod nodes;
+mod plans;
 mod races;
 mod retention;
 mod rights;

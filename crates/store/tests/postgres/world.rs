@@ -30,9 +30,17 @@ pub(crate) struct World {
 impl World {
     /// Two nodes on an empty database; nothing if there is no server to test on.
     pub(crate) async fn new() -> Option<Self> {
+        Self::with_settings(&[]).await
+    }
+
+    /// The same with settings for the nodes' connections.
+    pub(crate) async fn with_settings(settings: &[(&str, &str)]) -> Option<Self> {
         let clock = Arc::new(Harness::clock());
         let scratch = Scratch::new(&scratch::server()?, clock.clone()).await;
-        let url = scratch.url();
+        let mut url = scratch.url();
+        for (name, value) in settings {
+            url.push_str(&format!("%20-c%20{name}%3D{value}"));
+        }
         let open = || PostgresStore::open_at(&url, Rules::default(), clock.clone());
         let nodes = [open().await.unwrap(), open().await.unwrap()];
         Some(Self { clock, nodes, scratch })
