@@ -73,6 +73,7 @@ macro_rules! conformance {
                 priority_is_worth_a_minute_a_level,
                 lanes_are_merged_in_order,
                 crowded_lanes_are_merged_in_order,
+                each_lane_tells_when_to_come_back,
                 a_session_gets_only_what_it_serves,
                 a_new_lane_reaches_an_open_session,
                 a_claim_takes_no_more_than_it_asked_for,

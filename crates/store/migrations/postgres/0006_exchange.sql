@@ -1,33 +1,45 @@
 -- The first `wanted` due rows of these ranges in the order of claims, and the number of the range
--- in which each of them lies. At first it looks at a few rows of each range. If one may have more of
--- them before the last that is wanted, it looks again, and no further than there.
+-- in which each of them lies. At first it looks at a few rows of each range, whether they are due or
+-- not. If one may have more of them before the last that is wanted, it looks again, and no further
+-- than there. `starts` tells where each range starts without those rows, unless that takes another
+-- look.
 CREATE FUNCTION duly.first_due(
     in_lanes integer[], in_ranks smallint[], since bigint[], at bigint, wanted integer,
-    ageing bigint, OUT rows tid[], OUT numbers bigint[])
+    ageing bigint, OUT rows tid[], OUT numbers bigint[], OUT starts bigint[])
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    piece integer := least(wanted, greatest(2, 2 * wanted / cardinality(in_lanes)));
-    edge  bigint  := 9223372036854775807;
-    last  bigint;
-    sure  boolean;
+    nowhere constant bigint := 9223372036854775807;
+    piece   integer := least(wanted, greatest(2, 2 * wanted / cardinality(in_lanes)));
+    edge    bigint  := nowhere;
+    last    bigint;
+    sure    boolean;
 BEGIN
     LOOP
         WITH seen AS MATERIALIZED (
-            SELECT r.n, d.row, d.run_at + r.rank % 10 * ageing AS turn, d.task
-            FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n),
-                 LATERAL (SELECT w.ctid AS row, w.run_at, w.task FROM duly.due w
-                          WHERE w.lane = r.lane AND w.rank = r.rank AND w.run_at >= r.since
-                            AND w.run_at <= least(at, edge - r.rank % 10 * ageing)
-                          ORDER BY w.run_at, w.task LIMIT piece) d
-        ), first AS (
-            SELECT s.n, s.row, s.turn FROM seen s ORDER BY s.turn, s.task LIMIT wanted
+            SELECT r.n, d.row, d.run_at, d.run_at + r.rank % 10 * ageing AS turn, d.task
+            FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n)
+            LEFT JOIN LATERAL (
+                SELECT w.ctid AS row, w.run_at, w.task FROM duly.due w
+                WHERE w.lane = r.lane AND w.rank = r.rank AND w.run_at >= r.since
+                  AND w.run_at <= edge - r.rank % 10 * ageing
+                ORDER BY w.run_at, w.task LIMIT piece) d ON true
+        ), first AS MATERIALIZED (
+            SELECT s.n, s.row, s.turn, s.task FROM seen s WHERE s.run_at <= at
+            ORDER BY s.turn, s.task LIMIT wanted
+        ), final AS (
+            SELECT f.turn, f.task FROM first f ORDER BY f.turn DESC, f.task DESC LIMIT 1
+        ), range AS (
+            SELECT s.n, count(s.row) = piece AS is_cut,
+                   min(s.run_at) FILTER (
+                       WHERE s.run_at > at OR (s.turn, s.task) > (l.turn, l.task)) AS start
+            FROM seen s LEFT JOIN final l ON true GROUP BY s.n ORDER BY s.n
         )
-        SELECT array_agg(f.row), array_agg(f.n), max(f.turn),
-               coalesce(max(f.turn) < (SELECT min(m.last)
-                                       FROM (SELECT max(s.turn) AS last FROM seen s
-                                             GROUP BY s.n HAVING count(*) = piece) m), true)
-        INTO rows, numbers, last, sure
-        FROM first f;
+        SELECT f.rows, f.numbers, f.last, r.sure, r.starts INTO rows, numbers, last, sure, starts
+        FROM (SELECT array_agg(f.row) AS rows, array_agg(f.n) AS numbers, max(f.turn) AS last
+              FROM first f) f,
+             -- What was cut off comes after a row that is not wanted.
+             (SELECT bool_and(r.start IS NOT NULL OR NOT r.is_cut) AS sure,
+                     array_agg(r.start) AS starts FROM range r) r;
         EXIT WHEN sure OR piece >= wanted;
         IF cardinality(rows) < wanted THEN
             piece := least(wanted, 4 * piece);
@@ -36,13 +48,17 @@ BEGIN
             edge := last;
         END IF;
     END LOOP;
+    IF NOT sure OR edge < nowhere THEN
+        starts := NULL;
+    END IF;
 END
 $$;
 
--- The first due rows of some ranges that nobody else is about to take.
+-- The first due rows of some ranges that nobody else is about to take, and where the ranges start
+-- without them, if that is known.
 CREATE FUNCTION duly.pick(
     in_lanes integer[], in_ranks smallint[], since bigint[], at bigint, wanted integer,
-    ageing bigint, OUT rows tid[], OUT tasks uuid[])
+    ageing bigint, OUT rows tid[], OUT tasks uuid[], OUT starts bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     chosen  tid[];
@@ -50,11 +66,14 @@ DECLARE
     shares  bigint[] := ARRAY[wanted];
 BEGIN
     IF cardinality(in_lanes) > 1 THEN
-        SELECT f.rows, f.numbers INTO chosen, numbers
+        SELECT f.rows, f.numbers, f.starts INTO chosen, numbers, starts
         FROM duly.first_due(in_lanes, in_ranks, since, at, wanted, ageing) f;
         SELECT array_agg(d.ctid), array_agg(d.task) INTO rows, tasks
         FROM (SELECT w.ctid, w.task FROM duly.due w WHERE w.ctid = ANY (chosen)
               FOR UPDATE SKIP LOCKED) d;
+        IF cardinality(rows) IS DISTINCT FROM cardinality(chosen) THEN
+            starts := NULL;
+        END IF;
         IF 2 * cardinality(rows) >= cardinality(chosen) OR chosen IS NULL THEN
             RETURN;
         END IF;
@@ -277,8 +296,11 @@ BEGIN
             SELECT p.rows, p.tasks, p.waits, p.is_alone INTO rows, picked, waits, is_alone
             FROM duly.pick_warily(who, o_lanes, o_ranks, o_since, wanted, at, ageing, NOT held) p;
         ELSE
-            SELECT p.rows, p.tasks INTO rows, picked
+            SELECT p.rows, p.tasks, p.starts INTO rows, picked, heads
             FROM duly.pick(o_lanes, o_ranks, o_since, at, wanted, ageing) p;
+        END IF;
+        IF paused_tenants IS NOT NULL THEN
+            heads := NULL;
         END IF;
     END IF;
     IF picked IS NOT NULL THEN
@@ -299,6 +321,7 @@ BEGIN
               FROM duly.task t
               WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest) b
         WHERE b.bytes <= byte_limit OR b.n = 1;
+        heads := NULL;
         sorted := ARRAY(SELECT p.id FROM unnest(picked) p(id) ORDER BY p.id);
     END IF;
     IF picked IS NOT NULL THEN
@@ -343,11 +366,13 @@ BEGIN
         SET granted_at = at, served_at = at, deadline = excluded.deadline, live = excluded.live,
             received = false, tasks = excluded.tasks, epochs = excluded.epochs;
     END IF;
-    heads := ARRAY(
-        SELECT (SELECT d.run_at FROM duly.due d
-                WHERE d.lane = r.lane AND d.rank = r.rank AND d.run_at >= r.since
-                ORDER BY d.run_at LIMIT 1)
-        FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n)
-        ORDER BY r.n);
+    IF heads IS NULL THEN
+        heads := ARRAY(
+            SELECT (SELECT d.run_at FROM duly.due d
+                    WHERE d.lane = r.lane AND d.rank = r.rank AND d.run_at >= r.since
+                    ORDER BY d.run_at LIMIT 1)
+            FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n)
+            ORDER BY r.n);
+    END IF;
 END
 $$;

@@ -105,6 +105,34 @@ pub async fn crowded_lanes_are_merged_in_order(harness: Harness) {
     }
 }
 
+pub async fn each_lane_tells_when_to_come_back(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    let in_queue = |number: u32, delay: Duration| {
+        let mut task = harness.task_in("email", delay);
+        task.lane.queue = QueueName::new(&format!("queue-{number}")).unwrap();
+        task
+    };
+    let due: Vec<_> = (0..20).map(|number| in_queue(number, Duration::ZERO)).collect();
+    // One each in most of these lanes, of different times.
+    let later: Vec<_> = (0..15).map(|number| in_queue(number, (15 - number) * SECOND)).collect();
+    harness.submit(&due).await;
+    harness.submit(&later).await;
+    let mut leases = Vec::new();
+    for size in [8, 12] {
+        let answer = harness.ask(harness.next_claim(session, size)).await;
+        let next = if size == 8 { due[0].run_at } else { later[14].run_at };
+        assert_eq!((answer.leases.len(), answer.next_due), (size, Some(next)));
+        leases.extend(ids(&answer.leases));
+    }
+    assert_eq!(leases, due.iter().map(|task| task.id).collect::<Vec<_>>());
+    for (place, task) in later.iter().enumerate().rev() {
+        harness.advance(SECOND);
+        let answer = harness.ask(harness.next_claim(session, 10)).await;
+        let next = place.checked_sub(1).map(|place| later[place].run_at);
+        assert_eq!((ids(&answer.leases), answer.next_due), (vec![task.id], next));
+    }
+}
+
 pub async fn a_session_gets_only_what_it_serves(harness: Harness) {
     let session = harness.session_in(&["email"], &["fast"]).await;
     harness.submit_one(harness.task("email")).await;
