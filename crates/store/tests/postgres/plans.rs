@@ -30,6 +30,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("auto_explain.log_level", "notice"),
     ("client_min_messages", "notice"),
 ];
+/// Tables that grow with the tasks. Meanwhile a node may look around, also into catalogues.
+const LARGE: [&str; 6] = ["task", "due", "grant_log", "attempt", "dlq", "idempotency"];
 /// What makes a day and the due table large, long after the first statements were planned.
 const FILL: &str = "
     INSERT INTO duly.task (id, run_at, created_at, finished_at, epoch, lane, run, charged, retries,
@@ -82,7 +84,7 @@ impl Watched {
         Some(Self { world, session, tasks, claims, days })
     }
 
-    /// New tasks, the first of which is due after this time, and each next one so much later.
+    /// New tasks, the first of which is due now, and each next one so much later.
     fn tasks(&self, count: u32, every: Duration) -> Vec<NewTask> {
         let first = self.tasks.fetch_add(count, Ordering::Relaxed);
         (0..count).map(|number| self.world.task(first + number, every * number)).collect()
@@ -158,8 +160,11 @@ impl Watched {
 fn judge(call: &str, plan: &str) -> usize {
     let is_scan = |line: &&str| line.contains("Scan") && !line.contains("never executed");
     let scans: Vec<_> = plan.lines().filter(is_scan).collect();
-    let whole = scans.iter().find(|scan| scan.contains("Seq Scan on"));
-    assert!(whole.is_none(), "{call} reads a whole table: {}", short(plan));
+    let is_whole = |scan: &&str| {
+        let table = scan.split_once("Seq Scan on ").map(|(_, table)| table);
+        table.is_some_and(|table| LARGE.iter().any(|large| table.starts_with(large)))
+    };
+    assert!(!scans.iter().any(is_whole), "{call} reads a whole table: {}", short(plan));
     // A table and its index have the day in common.
     let day = |scan: &&str| scan.split_once(" on task_").map(|(_, rest)| rest[..8].to_owned());
     let days: BTreeSet<_> = scans.iter().filter_map(day).collect();
