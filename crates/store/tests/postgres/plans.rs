@@ -16,7 +16,7 @@ use duly_core::ports::store::{
 use duly_core::task::{Failure, NewTask};
 use parking_lot::Mutex;
 
-use crate::world::World;
+use crate::world::{World, success};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DAYS: u32 = 40;
@@ -175,11 +175,6 @@ fn judge(call: &str, plan: &str) -> usize {
 /// Without the ends of long lines, which are lists of ids.
 fn short(plan: &str) -> String {
     plan.lines().map(|line| format!("{}\n", &line[..line.floor_char_boundary(160)])).collect()
-}
-
-fn success(leases: &[Lease]) -> Vec<Finish> {
-    let outcome = Outcome::Success { result: Some("1".into()) };
-    leases.iter().map(|lease| Finish::new(lease.task, lease.epoch, outcome.clone())).collect()
 }
 
 /// Failures of each kind, in turn.

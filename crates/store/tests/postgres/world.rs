@@ -37,6 +37,7 @@ impl World {
     pub(crate) async fn with_settings(settings: &[(&str, &str)]) -> Option<Self> {
         let clock = Arc::new(Harness::clock());
         let scratch = Scratch::new(&scratch::server()?, clock.clone()).await;
+        // It ends with what is set for its connections.
         let mut url = scratch.url();
         for (name, value) in settings {
             url.push_str(&format!("%20-c%20{name}%3D{value}"));
@@ -96,10 +97,7 @@ impl World {
 
     /// A session gets what is due and ends it well.
     pub(crate) async fn succeed(&self, node: usize, session: SessionId, sequence: u64) {
-        let success = Outcome::Success { result: None };
-        let leases = self.claim(node, session, sequence).await;
-        let finish = |it: &Lease| Finish::new(it.task, it.epoch, success.clone());
-        let finishes: Vec<_> = leases.iter().map(finish).collect();
+        let finishes = success(&self.claim(node, session, sequence).await);
         let ended = vec![Finished::Done; finishes.len()];
         let exchange = Exchange { session, finishes, claim: None };
         assert_eq!(self.nodes[node].exchange(exchange).await.unwrap().finished, ended);
@@ -148,4 +146,10 @@ impl World {
             }
         }
     }
+}
+
+/// Ends all of these well.
+pub(crate) fn success(leases: &[Lease]) -> Vec<Finish> {
+    let outcome = Outcome::Success { result: Some("1".into()) };
+    leases.iter().map(|lease| Finish::new(lease.task, lease.epoch, outcome.clone())).collect()
 }
