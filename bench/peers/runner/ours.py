@@ -26,6 +26,7 @@ NAMES = {
     "delayed: late p99": "lateness p99",
     "delayed: late max": "lateness max",
     "delayed: early": "early",
+    "REST: batch submit": "submit bulk over HTTP",
     "worker elsewhere: drain over HTTP": "drain over HTTP",
     "REST: single submit": "submit single, 64 connections",
 }

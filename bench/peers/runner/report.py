@@ -10,15 +10,25 @@ HEADS = ("single/s", "bulk/s", "drain/s", "idle p50", "p99", "max ms", "late p50
 def with_ratios(rows):
     """Adds ours / theirs: more is better for a rate, less is better for a time."""
     mine = {(row["peer"], row["figure"]): row["value"] for row in rows if row["peer"] in ours.NAMES_OF_OURS}
-    on_postgres = {peer.name for peer in PEERS if peer.store == "postgres"}
+    stores = {peer.name: peer.store for peer in PEERS}
     for row in rows:
-        if row["peer"] in ours.NAMES_OF_OURS or row["figure"] == "early" or row["value"] <= 0:
+        if row["peer"] in ours.NAMES_OF_OURS:
             continue
-        like = ours.PEER_POSTGRES if row["peer"] in on_postgres else ours.PEER
-        if (like, row["figure"]) in mine:
-            row["ratio"] = round(mine[like, row["figure"]] / row["value"], 3)
-            row["besideOurs"] = like
+        store = stores[row["peer"]]
+        row["besideOurs"] = like = ours.PEER_POSTGRES if store == "postgres" else ours.PEER
+        figure = alike(row["figure"], store)
+        if (like, figure) in mine and row["value"] > 0:
+            row["ratio"] = round(mine[like, figure] / row["value"], 3)
     return rows
+
+
+def alike(figure, store):
+    """Our figure that crosses a socket where theirs does; None where we have none."""
+    if figure == "early" or (store == "sqlite" and figure == "submit single"):
+        return None
+    if store == "redis" and figure in IDLE + DELAYED:
+        return None
+    return figure if store == "sqlite" or figure not in ("submit bulk", "drain") else f"{figure} over HTTP"
 
 
 def missing(rows, peers, names_of_ours):
@@ -33,7 +43,8 @@ def tables(rows):
     names = list(dict.fromkeys(row["peer"] for row in rows))
     return "\n\n".join((
         "Measured (best round; – is what the peer does not have)\n" + table(rows, names, "value"),
-        "Ours / theirs, on PostgreSQL where theirs is (a rate: more is better for us; a time: less is)\n"
+        "Ours / theirs: in process beside SQLite, over HTTP beside the others, on PostgreSQL where theirs is\n"
+        "(a rate: more is better for us; a time: less is)\n"
         + table(rows, [name for name in names if name not in ours.NAMES_OF_OURS], "ratio"),
     ))
 
