@@ -19,7 +19,7 @@ dev: build ## Build and start API and workers on http://127.0.0.1:8080 (ARGS='--
 build: need-cargo ## Build the binary: target/release/duly
 	@$(CARGO) build --locked --release -p duly-cli
 
-services: build ## Start a private PostgreSQL and Redis, and say how to use and stop them
+services: build ## Start a private PostgreSQL, and say how to use and stop it
 	@scripts/services start && scripts/services hint
 
 cluster: build ## Start three nodes of duly serve on a private PostgreSQL; Ctrl-C stops them
@@ -52,12 +52,12 @@ MINUTES ?= 5
 NODES ?= 1
 CHAOS := target/chaos
 # Clean runs reach about twice of this.
-AT_LEAST_1 = --min-acked $$((6000 * $(MINUTES))) --min-kills $$((20 * $(MINUTES))) \
-           --min-pauses $$((6 * $(MINUTES))) --min-refusals $$((6 * $(MINUTES))) \
+AT_LEAST_1 = --min-acked $$((6000 * $(MINUTES))) --min-delayed-starts $$((800 * $(MINUTES))) \
+           --min-kills $$((20 * $(MINUTES))) --min-pauses $$((6 * $(MINUTES))) --min-refusals $$((6 * $(MINUTES))) \
            --min-resets $$((10 * $(MINUTES))) --min-disk-full $(MINUTES)
 # Many nodes are cut off from their database for up to 10 s at a time.
-AT_LEAST_MANY = --min-acked $$((6000 * $(MINUTES))) --min-kills $$((4 * $(MINUTES))) \
-           --min-pauses $$((3 * $(MINUTES))) --min-leader-kills $(MINUTES) \
+AT_LEAST_MANY = --min-acked $$((6000 * $(MINUTES))) --min-delayed-starts $$((800 * $(MINUTES))) \
+           --min-kills $$((4 * $(MINUTES))) --min-pauses $$((3 * $(MINUTES))) --min-leader-kills $(MINUTES) \
            --min-database-restarts $(MINUTES) --min-terminations $(MINUTES) --min-cuts $(MINUTES) \
            --min-resets $$((4 * $(MINUTES))) --min-refusals $(MINUTES)
 

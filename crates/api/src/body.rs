@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use axum::http::{HeaderMap, HeaderValue};
 use bytes::{Bytes, BytesMut};
 use duly_core::limits::BODY_BYTES;
 use http_body_util::BodyExt;
@@ -14,22 +14,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::app::App;
 use crate::error::{ApiError, Code};
 
-/// Bytes that all large bodies may hold together; beyond, callers are told to come back.
+/// Bytes that all bodies may hold together; beyond, callers are told to come back. Small ones count
+/// too: one HTTP/2 connection carries many at once.
 const BUDGET_BYTES: usize = 256 * 1024 * 1024;
-/// Bodies up to this size are not counted: connections are limited anyway.
-const UNCOUNTED_BYTES: usize = 64 * 1024;
 /// How much of a body that is too large is read and thrown away. A caller that still sends would
 /// otherwise see a broken connection instead of the answer.
 const DISCARD_BYTES: usize = 64 * 1024 * 1024;
 const UNIT: usize = 1024;
 
-/// What large bodies may still hold.
+/// What bodies may still hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Semaphore>);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(BUDGET_BYTES / UNIT)))
+        Self::of(BUDGET_BYTES)
+    }
+}
+
+impl Budget {
+    fn of(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes / UNIT)))
     }
 }
 
@@ -99,12 +104,16 @@ fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// The media type of a body, without parameters; anything but plain content is refused.
 pub(crate) fn media_type(headers: &HeaderMap) -> Result<&str, ApiError> {
-    if let Some(encoding) = headers.get(CONTENT_ENCODING)
-        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
+    let is_plain = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
         return Err(unsupported("compressed bodies are not taken; send it without"));
     }
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (first, second) = (types.next(), types.next());
+    if second.is_some() {
+        return Err(unsupported("the header Content-Type is given twice; send it once"));
+    }
+    let value = first.and_then(|value| value.to_str().ok()).unwrap_or_default();
     Ok(value.split(';').next().unwrap_or_default().trim_ascii())
 }
 
@@ -128,9 +137,7 @@ async fn collect(mut body: Body, limit: usize, budget: &Budget) -> Result<Buffer
             discard(body, length).await;
             return Err(too_large(limit));
         }
-        if length > UNCOUNTED_BYTES {
-            enlarge(&mut share, length, budget)?;
-        }
+        enlarge(&mut share, length, budget)?;
         // Most bodies come in one piece, which is used as it is.
         if whole.is_empty() && buffer.is_empty() {
             whole = data;
@@ -151,8 +158,11 @@ fn enlarge(
     let held = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
     let missing = u32::try_from(length.div_ceil(UNIT).saturating_sub(held));
     let missing = missing.expect("a body is within its limit");
+    if missing == 0 {
+        return Ok(());
+    }
     let more = Arc::clone(&budget.0).try_acquire_many_owned(missing).map_err(|_| {
-        ApiError::overloaded("too many large bodies are being read; try again in a moment")
+        ApiError::overloaded("too many bodies are being read; try again in a moment")
     })?;
     match share {
         Some(share) => share.merge(more),
@@ -172,4 +182,28 @@ async fn discard(mut body: Body, mut read: usize) {
 
 fn too_large(limit: usize) -> ApiError {
     ApiError::new(Code::BodyTooLarge, format!("the body may have at most {limit} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn small_bodies_share_the_budget() {
+        let budget = Budget::of(4 * UNIT);
+        let read = || collect(Body::from("{}"), BODY_BYTES, &budget);
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            held.push(read().await.unwrap());
+        }
+        assert_eq!(read().await.unwrap_err().code(), Code::Overloaded);
+        held.pop();
+        assert_eq!(read().await.unwrap().bytes, "{}");
+        drop(held);
+        let large = collect(Body::from(vec![b' '; 4 * UNIT]), BODY_BYTES, &budget).await.unwrap();
+        assert_eq!(read().await.unwrap_err().code(), Code::Overloaded);
+        drop(large);
+        let empty = collect(Body::empty(), BODY_BYTES, &Budget::of(0)).await.unwrap();
+        assert!(empty.bytes.is_empty(), "nothing takes no room");
+    }
 }

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -30,13 +30,21 @@ const DOCS_CSP: HeaderValue = HeaderValue::from_static(
 pub(crate) async fn around(State(app): State<App>, request: Request, next: Next) -> Response {
     let id = app.request_ids.of(request.headers());
     let is_docs = request.uri().path().starts_with("/docs");
-    let guarded =
-        guard::check(&app.config.allowed_hosts, request.method(), request.uri(), request.headers());
-    let response = match guarded {
+    let response = match check(&app, &request) {
         Err(refused) => refused.into_response(),
         Ok(()) => contain(next.run(request)).await,
     };
     finish(response, id, is_docs)
+}
+
+/// Refuses what no route should see.
+fn check(app: &App, request: &Request) -> Result<(), ApiError> {
+    let (method, uri) = (request.method(), request.uri());
+    guard::check(&app.config.allowed_hosts, method, uri, request.headers())?;
+    match request.extensions().get::<MatchedPath>() {
+        Some(path) => app.parameters.check(method, path.as_str(), uri),
+        None => Ok(()),
+    }
 }
 
 /// Turns a panic into an answer: one broken request must not cost the connection its others.

@@ -7,6 +7,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
+use duly_core::id::TaskId;
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
 use duly_engine::command::{bulk, settings, submit, worker};
@@ -55,7 +56,9 @@ codes! {
     BulkActionNotFound "BULK_ACTION_NOT_FOUND" NOT_FOUND "There is no such bulk action";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
+    AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
+    BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
     VersionMismatch "VERSION_MISMATCH" PRECONDITION_FAILED "There is a newer version";
@@ -91,9 +94,18 @@ struct Inner {
     code: Code,
     detail: Cow<'static, str>,
     errors: Vec<FieldError>,
+    /// What an id in the path may stand for.
+    candidates: Vec<TaskId>,
     retry_after: Option<u16>,
     /// What the log gets and the caller does not.
     cause: Option<String>,
+}
+
+impl Inner {
+    fn new(code: Code, detail: Cow<'static, str>) -> Self {
+        let (errors, candidates) = (Vec::new(), Vec::new());
+        Self { code, detail, errors, candidates, retry_after: None, cause: None }
+    }
 }
 
 impl ApiError {
@@ -106,8 +118,14 @@ impl ApiError {
         detail: impl Into<Cow<'static, str>>,
         errors: Vec<FieldError>,
     ) -> Self {
-        let detail = detail.into();
-        Self(Arc::new(Inner { code, detail, errors, retry_after: None, cause: None }))
+        Self(Arc::new(Inner { errors, ..Inner::new(code, detail.into()) }))
+    }
+
+    /// An id in the path that is the beginning of several.
+    pub(crate) fn ambiguous(candidates: Vec<TaskId>) -> Self {
+        let list: Vec<_> = candidates.iter().map(ToString::to_string).collect();
+        let detail = format!("several ids begin so; give more of it: {}", list.join(", "));
+        Self(Arc::new(Inner { candidates, ..Inner::new(Code::AmbiguousId, detail.into()) }))
     }
 
     /// All that is wrong with the fields of a body; `unlisted` more were found.
@@ -137,14 +155,8 @@ impl ApiError {
 
     /// Something that must not happen; the cause is for the log alone.
     pub(crate) fn internal(cause: String) -> Self {
-        Self(Arc::new(Inner {
-            code: Code::Internal,
-            detail: "an internal error occurred; the server's log has it under the request id"
-                .into(),
-            errors: Vec::new(),
-            retry_after: None,
-            cause: Some(cause),
-        }))
+        let detail = "an internal error occurred; the server's log has it under the request id";
+        Self(Arc::new(Inner { cause: Some(cause), ..Inner::new(Code::Internal, detail.into()) }))
     }
 
     pub(crate) fn overloaded(detail: &'static str) -> Self {
@@ -157,13 +169,7 @@ impl ApiError {
     }
 
     fn retry(code: Code, seconds: u16, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self(Arc::new(Inner {
-            code,
-            detail: detail.into(),
-            errors: Vec::new(),
-            retry_after: Some(seconds),
-            cause: None,
-        }))
+        Self(Arc::new(Inner { retry_after: Some(seconds), ..Inner::new(code, detail.into()) }))
     }
 
     #[cfg(test)]
@@ -178,7 +184,7 @@ impl ApiError {
 
     /// The problem as the caller sees it.
     pub(crate) fn problem(&self, request_id: Option<&str>) -> Problem {
-        let Inner { code, detail, errors, .. } = &*self.0;
+        let Inner { code, detail, errors, candidates, .. } = &*self.0;
         let field = |error: &FieldError| ProblemField {
             pointer: error.pointer.clone(),
             code: error.code.to_owned(),
@@ -192,6 +198,7 @@ impl ApiError {
             detail: detail.clone().into_owned(),
             request_id: request_id.map(str::to_owned),
             errors: errors.iter().map(field).collect(),
+            candidates: candidates.clone(),
         }
     }
 
@@ -255,6 +262,7 @@ impl From<submit::Error> for ApiError {
 impl From<bulk::Error> for ApiError {
     fn from(error: bulk::Error) -> Self {
         match error {
+            bulk::Error::Invalid(errors) => Self::fields(errors, 0),
             bulk::Error::Refused(refused) => refused.into(),
             bulk::Error::Submit(error) => error.into(),
         }

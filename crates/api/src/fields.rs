@@ -14,7 +14,7 @@ use duly_core::limits::COUNT;
 use duly_core::submit::FieldError;
 use serde_json::value::RawValue;
 
-use crate::error::{ApiError, Code};
+use crate::error::ApiError;
 
 mod walk;
 
@@ -111,7 +111,7 @@ impl Fields {
         names: [&'static str; N],
     ) -> Option<[Option<&'a RawValue>; N]> {
         let values = self.object_with_nulls(value, at, names)?;
-        Some(values.map(|value| value.filter(|value| value.get() != "null")))
+        Some(values.map(unless_null))
     }
 
     /// The same for an object in which `null` and nothing differ.
@@ -190,14 +190,6 @@ impl Fields {
             self.refuse(at, "REQUIRED", "is required");
         }
         value
-    }
-
-    /// A field that is part of the design but not of this version.
-    pub(crate) fn unsupported(&mut self, value: Option<&RawValue>, at: Place<'_>) {
-        if value.is_some() {
-            let code = Code::UnsupportedField.as_str();
-            self.refuse(at, code, "is not supported yet; leave it out");
-        }
     }
 
     pub(crate) fn string(&mut self, value: Option<&RawValue>, at: Place<'_>) -> Option<String> {
@@ -288,6 +280,11 @@ pub(crate) fn read_number(value: &RawValue) -> Option<f64> {
     let text = value.get();
     let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     is_number.then(|| text.parse().expect("a JSON number is a Rust number"))
+}
+
+/// A value in whose place `null` means that it is absent.
+pub(crate) fn unless_null(value: Option<&RawValue>) -> Option<&RawValue> {
+    value.filter(|value| value.get() != "null")
 }
 
 /// A name that came from outside, short enough to be sent back.

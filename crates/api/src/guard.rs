@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 
 use crate::error::{ApiError, Code};
 
@@ -56,16 +56,16 @@ pub(crate) fn check(
                       a page of this server";
         Err(ApiError::new(Code::CrossSite, detail))
     };
-    if let Some(origin) = headers.get(ORIGIN)
-        && !is_own(origin.as_bytes(), own.as_str())
-    {
+    // Every one of them counts: a proxy on the way may have added another.
+    if !headers.get_all(ORIGIN).iter().all(|origin| is_own(origin.as_bytes(), own.as_str())) {
         return from_elsewhere();
     }
     let reads = matches!(*method, Method::GET | Method::HEAD);
-    match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
-        Some(b"cross-site" | b"same-site") if !reads => from_elsewhere(),
-        _ => Ok(()),
+    let is_foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
+    if !reads && headers.get_all("sec-fetch-site").iter().any(is_foreign) {
+        return from_elsewhere();
     }
+    Ok(())
 }
 
 /// The host the caller means: of the request line (HTTP/2 and absolute form), else of `Host`.
@@ -99,7 +99,7 @@ fn is_own(origin: &[u8], own: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderName;
 
     use super::*;
 
@@ -158,5 +158,16 @@ mod tests {
             assert_eq!(with(Method::GET, "origin", origin), refused, "{origin}");
         }
         assert_eq!(with(Method::POST, "origin", "http://localhost:8080"), None);
+        let own = ("origin", "http://localhost:8080");
+        for foreign in [("origin", "http://evil.example"), ("sec-fetch-site", "cross-site")] {
+            for headers in [[own, foreign], [foreign, own]] {
+                let host = ("host", "localhost:8080");
+                let found = code(Method::POST, "/", &[host, headers[0], headers[1]]);
+                assert_eq!(found, refused, "{headers:?}");
+            }
+        }
+        let sites = [("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")];
+        let found = code(Method::POST, "/", &[("host", "localhost:8080"), sites[0], sites[1]]);
+        assert_eq!(found, refused);
     }
 }

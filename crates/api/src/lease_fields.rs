@@ -1,43 +1,110 @@
 //! The bodies of calls about leases. Claims and outcomes are the hot path: what is right is read
 //! without a detour, and only what is wrong pays for its description.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::id::SessionId;
 use duly_core::lease::Finish;
-use duly_core::limits::{STORE_BATCH, TIMEOUT, WAIT};
+use duly_core::limits::{SESSION_NAMES, STORE_BATCH, TIMEOUT, WAIT};
+use duly_core::name::{BadName, QueueName, TypeName};
 use duly_core::ports::random::Random;
-use duly_core::ports::store::{Claim, Extend, ExtendLeases};
+use duly_core::ports::store::{Claim, Extend, ExtendLeases, LaneFilter, OpenSession};
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::fields::{self, EXACT, Fields, Place};
+use crate::fields::{self, EXACT, Fields, Place, unless_null};
+use crate::session_fields::each_name;
 
 mod outcome;
 pub(crate) mod report;
 
-/// `{sessionId, seq, max, waitSeconds?}`, and how long to wait.
-pub(crate) fn claim(body: &[u8]) -> Result<(Claim, Duration), ApiError> {
+/// A claim as it was asked for.
+#[derive(Debug)]
+pub(crate) struct ClaimBody {
+    /// For everything that the session serves, until [`Self::narrow`].
+    pub(crate) claim: Claim,
+    /// How long to wait.
+    pub(crate) patience: Duration,
+    queues: Vec<QueueName>,
+    types: Vec<TypeName>,
+}
+
+impl ClaimBody {
+    /// Whether it is for some queues or types only.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        !(self.queues.is_empty() && self.types.is_empty())
+    }
+
+    /// Narrows the claim to what it names, all of which the session must have registered.
+    pub(crate) fn narrow(&mut self, session: &OpenSession) -> Result<(), ApiError> {
+        let (mut fields, at) = (Fields::default(), Place::Body);
+        if !session.queues.is_empty() {
+            require_registered(&mut fields, &self.queues, &session.queues, at.field("queues"));
+        }
+        require_registered(&mut fields, &self.types, &session.types, at.field("types"));
+        fields.end(Some(()))?;
+        let only = LaneFilter {
+            queues: self.queues.drain(..).collect(),
+            types: self.types.drain(..).collect(),
+        };
+        self.claim.only = Some(Arc::new(only));
+        Ok(())
+    }
+}
+
+fn require_registered<T: Eq + Hash>(
+    fields: &mut Fields,
+    names: &[T],
+    registered: &[T],
+    at: Place<'_>,
+) {
+    let registered: HashSet<_> = registered.iter().collect();
+    for (place, _) in names.iter().enumerate().filter(|(_, name)| !registered.contains(name)) {
+        let detail = "is not among what the session registered";
+        fields.refuse(at.item(place), "NOT_REGISTERED", detail);
+    }
+}
+
+/// `{sessionId, seq, max, waitSeconds?, queues?, types?}`
+pub(crate) fn claim(body: &[u8]) -> Result<ClaimBody, ApiError> {
     let body = fields::parse(body)?;
     let (mut fields, at) = (Fields::default(), Place::Body);
     let names = ["sessionId", "seq", "max", "waitSeconds", "queues", "types"];
-    let Some([session, seq, max, wait, queues, types]) = fields.object(body, at, names) else {
+    let Some([session, seq, max, wait, queues, types]) = fields.object_with_nulls(body, at, names)
+    else {
         return fields.end(None);
     };
-    fields.unsupported(queues, at.field("queues"));
-    fields.unsupported(types, at.field("types"));
+    // A list that is null is no list: left out, the claim is for everything.
+    let [session, seq, max, wait] = [session, seq, max, wait].map(unless_null);
     let session = required_id(&mut fields, session, at.field("sessionId"));
     let seq = fields.required(seq, at.field("seq"));
     let seq = fields.whole(seq, at.field("seq"), 1..=EXACT);
     let max = fields.required(max, at.field("max"));
     let max = fields.whole(max, at.field("max"), 1..=STORE_BATCH as u64);
-    let wait = fields.seconds(wait, at.field("waitSeconds"), WAIT).unwrap_or_default();
-    let claim = session.zip(seq).zip(max).map(|((session, sequence), max)| Claim {
-        session,
-        sequence,
-        max: usize::try_from(max).expect("within the limit"),
+    let patience = fields.seconds(wait, at.field("waitSeconds"), WAIT).unwrap_or_default();
+    let queues = some_names(&mut fields, queues, at.field("queues"), QueueName::given);
+    let types = some_names(&mut fields, types, at.field("types"), TypeName::given);
+    let claim = session.zip(seq).zip(max).map(|((session, sequence), max)| {
+        Claim::new(session, sequence, usize::try_from(max).expect("within the limit"))
     });
-    fields.end(claim.map(|claim| (claim, wait)))
+    fields.end(claim.map(|claim| ClaimBody { claim, patience, queues, types }))
+}
+
+/// The names in a list that may be left out, but not be empty.
+fn some_names<T>(
+    fields: &mut Fields,
+    value: Option<&RawValue>,
+    at: Place<'_>,
+    read: impl Fn(&str) -> Result<T, BadName>,
+) -> Vec<T> {
+    if value.is_none() {
+        return Vec::new();
+    }
+    let items = fields.filled_list(value, at, SESSION_NAMES);
+    each_name(fields, &items, at, read)
 }
 
 /// `{sessionId, outcomes}`

@@ -17,6 +17,7 @@ mod if_match;
 mod lease_fields;
 mod openapi;
 mod order_fields;
+mod parameters;
 mod query;
 mod request_id;
 mod router;

@@ -1,7 +1,7 @@
 //! The description of the interface, collected from the handlers.
 
 use duly_client::wire::Problem;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, Response, ResponseBuilder};
 use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -18,26 +18,44 @@ pub fn document() -> utoipa::openapi::OpenApi {
 pub(crate) fn described() -> OpenApiRouter<App> {
     let mut routes = versioned();
     for item in routes.get_openapi_mut().paths.paths.values_mut() {
-        operations(item).for_each(add_common_problems);
+        for operation in [&mut item.get, &mut item.delete].into_iter().flatten() {
+            add_problems(operation, &[BAD_PARAMETER, FOREIGN, FAILED, AWAY]);
+        }
+        for operation in [&mut item.put, &mut item.post, &mut item.patch].into_iter().flatten() {
+            add_problems(operation, &BAD_BODY);
+            add_problems(operation, &[FOREIGN, FAILED, AWAY]);
+        }
     }
-    OpenApiRouter::with_openapi(Described::openapi()).nest("/v1", routes).merge(health::routes())
+    let mut health = health::routes();
+    for item in health.get_openapi_mut().paths.paths.values_mut() {
+        item.get.iter_mut().for_each(|operation| add_problems(operation, &[BAD_PARAMETER]));
+    }
+    OpenApiRouter::with_openapi(Described::openapi()).nest("/v1", routes).merge(health)
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete]
-        .into_iter()
-        .flatten()
-}
+/// A status, and the codes that come with it.
+type Common = (&'static str, &'static str);
 
-/// What any request can be answered with, so that no handler has to repeat it.
-fn add_common_problems(operation: &mut Operation) {
-    let mut add = |status: &str, description: &str| {
-        let problem = problem(description).into();
-        operation.responses.responses.insert(status.to_owned(), problem);
-    };
-    add("403", "`FOREIGN_HOST`, `CROSS_SITE`");
-    add("500", "`INTERNAL`");
-    add("503", "`OVERLOADED`, `SHUTTING_DOWN`, `STORE_UNAVAILABLE`; see `Retry-After`");
+const BAD_PARAMETER: Common = ("400", "`INVALID_PARAMETER`");
+const FOREIGN: Common = ("403", "`FOREIGN_HOST`, `CROSS_SITE`");
+const FAILED: Common = ("500", "`INTERNAL`");
+const AWAY: Common =
+    ("503", "`OVERLOADED`, `SHUTTING_DOWN`, `STORE_UNAVAILABLE`; see `Retry-After`");
+const BAD_BODY: [Common; 5] = [
+    ("400", "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`"),
+    ("408", "`BODY_TIMEOUT`"),
+    ("413", "`BODY_TOO_LARGE`"),
+    ("415", "`UNSUPPORTED_MEDIA_TYPE`"),
+    ("422", "`INVALID_FIELDS`"),
+];
+
+/// Adds what any such request can be answered with, so that no handler has to repeat it. A
+/// handler that says more about a status says all of it.
+fn add_problems(operation: &mut Operation, problems: &[Common]) {
+    for (status, description) in problems {
+        let known = operation.responses.responses.entry((*status).to_owned());
+        known.or_insert_with(|| problem(description).into());
+    }
 }
 
 fn problem(description: &str) -> Response {
@@ -72,6 +90,7 @@ fn problem(description: &str) -> Response {
         (name = "workers", description = "Get work over the network and be done with it"),
         (name = "nodes", description = "The processes of the server"),
         (name = "settings", description = "What holds for the whole installation"),
+        (name = "admin", description = "Back the installation up"),
         (name = "health", description = "What the server says of itself"),
     ),
 )]

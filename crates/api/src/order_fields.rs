@@ -67,6 +67,13 @@ pub(crate) fn payload(body: &[u8]) -> Result<Option<&str>, ApiError> {
     Ok(payload)
 }
 
+/// `{drain?}`
+pub(crate) fn drain(body: &[u8]) -> Result<bool, ApiError> {
+    let (mut fields, [drain]) = read(body, ["drain"])?;
+    let drain = fields.flag(drain, Place::Body.field("drain")).unwrap_or(true);
+    fields.end(Some(drain))
+}
+
 /// No field at all.
 pub(crate) fn nothing(body: &[u8]) -> Result<(), ApiError> {
     let (fields, []) = read(body, [])?;

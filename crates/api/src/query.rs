@@ -1,4 +1,5 @@
-//! Query parameters: known names once each, anything else is refused rather than ignored.
+//! The values of query parameters. Names that a route does not take never get here: see
+//! [`crate::parameters`].
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -8,27 +9,27 @@ use duly_core::time::Timestamp;
 use crate::app::App;
 use crate::error::{ApiError, Code};
 
-/// The value of each of `names`, in that order.
+/// The value of each of `names`, in that order. The names must be those of the OpenAPI document.
 pub(crate) fn read<const N: usize>(
     uri: &Uri,
     names: [&'static str; N],
 ) -> Result<[Option<String>; N], ApiError> {
     let mut values = [const { None }; N];
-    if uri.query().is_none_or(str::is_empty) {
-        return Ok(values);
-    }
-    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|_| invalid("the query cannot be read"))?;
-    for (name, value) in pairs {
-        let Some(at) = names.iter().position(|known| *known == name) else {
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(invalid(format!("a query parameter is unknown here; known are: {known}")));
-        };
-        if values[at].replace(value).is_some() {
-            return Err(invalid(format!("`{}` is given twice", names[at])));
+    for (name, value) in pairs(uri)? {
+        if let Some(at) = names.iter().position(|known| *known == name) {
+            values[at] = Some(value);
         }
     }
     Ok(values)
+}
+
+/// The parameters of a query, as they come.
+pub(crate) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, ApiError> {
+    if uri.query().is_none_or(str::is_empty) {
+        return Ok(Vec::new());
+    }
+    let Query(pairs) = Query::try_from_uri(uri).map_err(|_| invalid("the query cannot be read"))?;
+    Ok(pairs)
 }
 
 /// How many items a page may have: what the parameter `limit` says, or the default.

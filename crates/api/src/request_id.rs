@@ -23,8 +23,9 @@ impl RequestIds {
 
     /// The id of a request with these headers.
     pub(crate) fn of(&self, headers: &HeaderMap) -> HeaderValue {
-        match headers.get(HEADER) {
-            Some(given) if is_harmless(given.as_bytes()) => given.clone(),
+        let mut given = headers.get_all(HEADER).iter();
+        match (given.next(), given.next()) {
+            (Some(given), None) if is_harmless(given.as_bytes()) => given.clone(),
             _ => {
                 let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
                 let text = format!("{:08x}-{count:x}", self.instance);

@@ -12,6 +12,7 @@ use utoipa_swagger_ui::{Config as ViewerConfig, SwaggerUi};
 use crate::app::App;
 use crate::config::Config;
 use crate::error::{ApiError, Code};
+use crate::parameters::Parameters;
 use crate::routes::{health, versioned};
 use crate::{edge, openapi};
 
@@ -19,8 +20,8 @@ const DOCUMENT: &str = "/openapi.json";
 
 /// The whole interface over one engine.
 pub fn router(engine: Engine, config: Config) -> Router {
-    let app = App::new(engine, config);
     let (described, document) = openapi::described().split_for_parts();
+    let app = App::new(engine, config, Parameters::new(&document, &[DOCUMENT]));
     let document = document.to_json().expect("the document can be written as JSON");
     let document = Bytes::from(document);
     let serve_document =

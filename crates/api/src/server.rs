@@ -2,14 +2,16 @@
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -30,6 +32,8 @@ const HEADERS: usize = 100;
 const STREAMS: u32 = 32;
 /// How often a silent HTTP/2 peer is asked whether it is there, and how long it may take.
 const PING: Duration = Duration::from_secs(20);
+/// An answer up to this size is sent at once.
+const AT_ONCE: u64 = 1 << 20;
 /// The pause after an accept that failed for want of something that others must give back.
 const BACK_OFF: Duration = Duration::from_millis(200);
 
@@ -193,8 +197,44 @@ async fn answer(
     request: hyper::Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let response = router.call(request).await;
+    let activity = Arc::clone(&running.0);
     drop(running);
-    response
+    // A body that is there as a whole is sent at once; one that comes piece by piece keeps its
+    // connection for as long as pieces come.
+    response.map(|response| match response.body().size_hint().exact() {
+        Some(bytes) if bytes <= AT_ONCE => response,
+        _ => response.map(|body| Body::new(Streamed { body, activity })),
+    })
+}
+
+/// A body whose pieces count as activity.
+struct Streamed {
+    body: Body,
+    activity: Arc<Activity>,
+}
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_ready() {
+            self.activity.pieces.fetch_add(1, Ordering::Relaxed);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Counts the requests of one connection.
@@ -204,13 +244,16 @@ struct Activity {
     ended: AtomicU64,
     /// How many had begun at the last look.
     seen: AtomicU64,
+    /// Pieces of long answers that were sent, and how many there were at the last look.
+    pieces: AtomicU64,
+    pieces_seen: AtomicU64,
 }
 
 /// What happened on a connection since the last look.
 enum Seen {
     /// Not one request, ever.
     Nothing,
-    /// No new request, and none is being answered.
+    /// No new request, none is being answered, and no piece of an answer was sent.
     Idle,
     Busy,
 }
@@ -220,9 +263,11 @@ impl Activity {
         let ended = self.ended.load(Ordering::Relaxed);
         let begun = self.begun.load(Ordering::Relaxed);
         let seen = self.seen.swap(begun, Ordering::Relaxed);
+        let pieces = self.pieces.load(Ordering::Relaxed);
+        let sent = pieces != self.pieces_seen.swap(pieces, Ordering::Relaxed);
         match begun {
             0 => Seen::Nothing,
-            _ if begun == seen && begun == ended => Seen::Idle,
+            _ if begun == seen && begun == ended && !sent => Seen::Idle,
             _ => Seen::Busy,
         }
     }

@@ -1,14 +1,16 @@
 //! The bodies of calls about a worker's session.
 
+use std::time::Duration;
+
 use duly_core::id::{SessionId, TaskId};
-use duly_core::limits::{CONCURRENCY, SESSION_NAMES, WORKER_CHARS};
+use duly_core::limits::{CONCURRENCY, SESSION_NAMES, WAIT, WORKER_CHARS};
 use duly_core::name::{BadName, QueueName, TenantName, TypeName};
 use duly_core::ports::store::Beat;
 use duly_engine::command::worker::RemoteWorker;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::fields::{self, EXACT, Fields, Place};
+use crate::fields::{self, EXACT, Fields, Place, unless_null};
 
 /// What a worker is called that does not say.
 const NAMELESS: &str = "worker";
@@ -18,9 +20,11 @@ pub(crate) fn worker(body: &[u8], tenant: &TenantName) -> Result<RemoteWorker, A
     let body = fields::parse(body)?;
     let (mut fields, at) = (Fields::default(), Place::Body);
     let names = ["name", "types", "queues", "capacity"];
-    let Some([name, types, queues, capacity]) = fields.object(body, at, names) else {
+    let Some([name, types, queues, capacity]) = fields.object_with_nulls(body, at, names) else {
         return fields.end(None);
     };
+    // A list that is null is no list: left out, the worker serves every queue.
+    let [name, capacity] = [name, capacity].map(unless_null);
     let name = worker_name(&mut fields, name);
     let here = at.field("types");
     let types = fields.filled_list(types, here, SESSION_NAMES);
@@ -34,14 +38,15 @@ pub(crate) fn worker(body: &[u8], tenant: &TenantName) -> Result<RemoteWorker, A
 }
 
 /// `{received?, unstarted?}`; a body that is left out is a beat of a worker that holds nothing.
-pub(crate) fn beat(body: &[u8], session: SessionId) -> Result<Beat, ApiError> {
+pub(crate) fn beat(body: &[u8], session: SessionId) -> Result<(Beat, Duration), ApiError> {
     let mut beat = Beat { session, received: Vec::new(), unstarted: Vec::new() };
     if body.is_empty() {
-        return Ok(beat);
+        return Ok((beat, Duration::ZERO));
     }
     let body = fields::parse(body)?;
     let (mut fields, at) = (Fields::default(), Place::Body);
-    let Some([received, unstarted]) = fields.object(body, at, ["received", "unstarted"]) else {
+    let names = ["received", "unstarted", "waitSeconds"];
+    let Some([received, unstarted, wait]) = fields.object_with_nulls(body, at, names) else {
         return fields.end(None);
     };
     let here = at.field("received");
@@ -52,7 +57,8 @@ pub(crate) fn beat(body: &[u8], session: SessionId) -> Result<Beat, ApiError> {
     for (place, task) in fields.list(unstarted, here, CONCURRENCY).into_iter().enumerate() {
         beat.unstarted.extend(fields.id::<TaskId>(Some(task), here.item(place)));
     }
-    fields.end(Some(beat))
+    let wait = fields.seconds(wait, at.field("waitSeconds"), WAIT).unwrap_or_default();
+    fields.end(Some((beat, wait)))
 }
 
 fn worker_name(fields: &mut Fields, name: Option<&RawValue>) -> String {
@@ -66,7 +72,8 @@ fn worker_name(fields: &mut Fields, name: Option<&RawValue>) -> String {
     name
 }
 
-fn each_name<T>(
+/// The names in a list.
+pub(crate) fn each_name<T>(
     fields: &mut Fields,
     items: &[&RawValue],
     at: Place<'_>,
@@ -96,15 +103,24 @@ mod tests {
 
     #[test]
     fn only_types_are_required() {
-        let body = br#"{"types":["a"],"queues":null}"#;
+        let body = br#"{"types":["a"],"name":null,"capacity":null}"#;
         let worker = worker(body, &TenantName::default_tenant()).unwrap();
         assert_eq!((worker.name.as_str(), worker.types.len()), ("worker", 1));
         assert!(worker.queues.is_empty());
     }
 
     #[test]
+    fn a_list_that_is_null_is_refused() {
+        assert_eq!(refused(r#"{"types":["a"],"queues":null}"#), ["/queues WRONG_TYPE"]);
+        assert_eq!(refused(r#"{"types":null}"#), ["/types WRONG_TYPE"]);
+        let session = "01920000-0000-7000-8000-00000000000a".parse().unwrap();
+        assert!(beat(br#"{"received":null}"#, session).is_err());
+        assert!(beat(br#"{"unstarted":null}"#, session).is_err());
+    }
+
+    #[test]
     fn all_that_is_wrong_is_said_at_once() {
-        let body = r#"{"name":"","types":["a","B",3],"queues":["/"],"capacity":0,"x":1}"#;
+        let body = r#"{"name":"","types":["a","!",3],"queues":["/"],"capacity":0,"x":1}"#;
         assert_eq!(
             refused(body),
             [

@@ -27,14 +27,17 @@ impl Default for Tenants {
 impl Tenants {
     /// The tenant of a request.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
-        let one = match self {
+        let mut names = match self {
             Self::One(tenant) => return Ok(tenant.clone()),
-            Self::ByHeader => headers.get(HEADER),
+            Self::ByHeader => headers.get_all(HEADER).iter(),
         };
-        let Some(name) = one else { return Ok(TenantName::default_tenant()) };
+        let Some(name) = names.next() else { return Ok(TenantName::default_tenant()) };
         let refused = |why: String| {
             ApiError::new(Code::InvalidParameter, format!("the header Duly-Tenant {why}"))
         };
+        if names.next().is_some() {
+            return Err(refused("is given twice; send it once".to_owned()));
+        }
         let name = name.to_str().map_err(|_| refused("must be plain text".to_owned()))?;
         TenantName::given(name).map_err(|why| refused(why.to_string()))
     }

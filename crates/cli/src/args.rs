@@ -1,9 +1,14 @@
 //! Flags and commands.
 
+mod back_off;
+mod backup;
 mod bench;
 mod bulk;
 mod dlq;
+mod doctor;
 mod filter;
+mod handler;
+mod id;
 mod import;
 mod logs;
 mod migrate;
@@ -21,10 +26,14 @@ use std::time::Duration;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
+pub(crate) use self::backup::{BackupArgs, RestoreArgs};
 pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
-pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqPurgeArgs, DlqReplayArgs};
+pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqOrderArgs, DlqReplayArgs};
+pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::filter::FilterArgs;
+pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
+pub(crate) use self::id::TaskRef;
 pub(crate) use self::import::ImportArgs;
 pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
@@ -35,10 +44,10 @@ pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
 };
 pub(crate) use self::task::{
-    AttemptsArgs, CancelArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs, RetryArgs,
-    RunArgs, TaskCommand,
+    AttemptsArgs, CancelArgs, DeleteArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs,
+    RetryArgs, RunArgs, TaskCommand,
 };
-pub(crate) use self::worker::{WorkerCommand, WorkerRunArgs};
+pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
 
 /// A task scheduler that starts with nothing else installed.
 #[derive(Debug, Parser)]
@@ -47,6 +56,9 @@ pub(crate) struct Args {
     /// Say more on standard error; twice for even more
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
+    /// Print without colours, as with NO_COLOR=1
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -75,13 +87,20 @@ pub(crate) enum Command {
     /// Look at the processes of the server
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Run tasks in another process or on another machine
+    /// Run tasks in another process or on another machine; list and drain workers
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Describe the built-in task types: payload, result, errors, examples
+    #[command(subcommand)]
+    Handler(HandlerCommand),
     /// Change the schema of a shared database before the nodes do
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Check this machine, the data directory and the server
+    /// Copy the store of a server while it works, or a database that no server has open
+    Backup(BackupArgs),
+    /// Put a backup in place, for a server that is not running
+    Restore(RestoreArgs),
+    /// Check this machine, the store and the server
     Doctor(DoctorArgs),
     /// Measure this machine: what the engine reaches beside a bare store
     Bench(BenchArgs),
@@ -117,7 +136,7 @@ pub(crate) struct DevArgs {
     /// Switch on a bug that the tests must catch
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "NAME", hide = true)]
-    pub(crate) planted_bug: Option<duly_store::sqlite::PlantedBug>,
+    pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,
 }
 
 /// Which server, and how to print.
@@ -150,15 +169,6 @@ pub(crate) enum Output {
     Json,
     /// Only the ids
     Id,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct DoctorArgs {
-    /// Where the database lives
-    #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
-    pub(crate) data: PathBuf,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,14 +1,18 @@
 //! One file per command.
 
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod bulk;
 pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod handler;
 pub(crate) mod migrate;
 pub(crate) mod node;
+mod preview;
 pub(crate) mod queue;
+pub(crate) mod restore;
 pub(crate) mod serve;
 mod serving;
 pub(crate) mod settings;

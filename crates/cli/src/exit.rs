@@ -18,6 +18,21 @@ pub(crate) enum Ending {
     TaskFailed,
     /// The wait was over before the task was.
     WaitedTooLong,
+    /// Something failed with this code, and that was said.
+    Failed(u8),
+}
+
+impl Ending {
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Unwell => 1,
+            Self::TaskFailed => 6,
+            Self::WaitedTooLong => 7,
+            Self::Failed(code) => code,
+        }
+    }
 }
 
 /// What was asked for makes no sense; the text says what would.
@@ -33,17 +48,16 @@ impl Usage {
 
 /// Prints an error, if there is one, and turns the outcome into an exit code.
 pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
-    let code = match outcome {
-        Ok(Ending::Ok) => 0,
-        Ok(Ending::Unwell) => 1,
-        Ok(Ending::TaskFailed) => 6,
-        Ok(Ending::WaitedTooLong) => 7,
-        Err(error) => {
-            output::say(&format!("error: {error:#}"));
-            if is_misunderstood(&error) { 2 } else { error.downcast_ref().map_or(1, code_of) }
-        }
-    };
-    ExitCode::from(code)
+    let ending = outcome.unwrap_or_else(|error| {
+        output::complain(&format!("{error:#}"));
+        Ending::Failed(code_of_error(&error))
+    });
+    ExitCode::from(ending.code())
+}
+
+/// The exit code of an error.
+pub(crate) fn code_of_error(error: &anyhow::Error) -> u8 {
+    if is_misunderstood(error) { 2 } else { error.downcast_ref().map_or(1, code_of) }
 }
 
 fn is_misunderstood(error: &anyhow::Error) -> bool {

@@ -17,6 +17,7 @@ use crate::args::{Args, Command, LogLevel};
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    output::color::choose(args.no_color);
     if !matches!(args.command, Command::Serve(_)) {
         telemetry::start(args.verbose, LogLevel::Warn);
     }
@@ -31,7 +32,10 @@ fn main() -> ExitCode {
         Command::Settings(settings) => commands::settings::run(settings),
         Command::Node(node) => commands::node::run(node),
         Command::Migrate(migrate) => commands::migrate::run(migrate),
+        Command::Handler(handler) => commands::handler::run(handler),
         Command::Worker(worker) => commands::worker::run(worker),
+        Command::Backup(backup) => commands::backup::run(&backup),
+        Command::Restore(restore) => commands::restore::run(&restore),
         Command::Doctor(doctor) => commands::doctor::run(&doctor),
         Command::Bench(bench) => commands::bench::run(&bench),
         Command::Completions(completions) => commands::completions::run(&completions),

@@ -1,12 +1,20 @@
 //! Printing: data on standard output, talk on standard error.
 
+pub(crate) mod color;
+mod fields;
+mod table;
+mod task;
+mod text;
+
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 
-use comfy_table::{ContentArrangement, Table, presets};
-use duly_client::wire::{ProgressView, TaskView};
 use duly_core::time::Timestamp;
 use serde::Serialize;
+
+pub(crate) use self::color::Paint;
+pub(crate) use self::table::Table;
+pub(crate) use self::task::{failure, progress, task, tasks};
 
 /// Prints data for programs and people.
 pub(crate) fn data(text: &str) -> anyhow::Result<()> {
@@ -43,6 +51,11 @@ pub(crate) fn say(text: &str) {
     writeln!(std::io::stderr().lock(), "{}", harmless(text)).ok();
 }
 
+/// Says what went wrong.
+pub(crate) fn complain(text: &str) {
+    writeln!(std::io::stderr().lock(), "{} {}", color::red("error:"), harmless(text)).ok();
+}
+
 /// Text from outside without the characters that would steer the terminal.
 pub(crate) fn harmless(text: &str) -> String {
     let replace =
@@ -64,78 +77,34 @@ pub(crate) fn searched(tasks: u32) -> String {
 
 /// A table in the house style.
 pub(crate) fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header.iter().map(|name| name.to_uppercase()));
-    table
+    Table::new(header)
 }
 
-/// Tasks, one a line.
-pub(crate) fn tasks(tasks: &[TaskView]) -> String {
-    let mut table = table(&["id", "type", "queue", "status", "attempt", "run at", "error"]);
-    for task in tasks {
-        let error = task.error.as_ref().map_or("", |error| error.message.as_str());
-        table.add_row([
-            task.task_id.to_string(),
-            task.r#type.clone(),
-            task.queue.clone(),
-            task.status.to_string(),
-            format!("{}/{}", task.attempt, task.retries + 1),
-            task.run_at.to_string(),
-            first_line(error),
-        ]);
-    }
-    trimmed(&table)
+/// A table that fits the terminal.
+pub(crate) fn render(table: &Table) -> String {
+    table.render(columns(), may_color())
 }
 
-/// One task, one field a line.
-pub(crate) fn task(task: &TaskView) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    let mut add = |name: &str, value: String| {
-        table.add_row([name.to_owned(), value]);
+/// How wide standard output is: as `COLUMNS` says, else as the terminal is; nothing where it goes
+/// to a file or a program.
+fn columns() -> Option<usize> {
+    let asked = variable("COLUMNS").and_then(|text| text.parse().ok());
+    let terminal = || {
+        let out = std::io::stdout();
+        let size = rustix::termios::tcgetwinsize(&out).ok().filter(|_| out.is_terminal());
+        size.map(|size| usize::from(size.ws_col))
     };
-    add("id", task.task_id.to_string());
-    add("type", task.r#type.clone());
-    add("queue", task.queue.clone());
-    add("status", task.status.to_string());
-    add("attempt", format!("{} of {}", task.attempt, task.retries + 1));
-    add("priority", task.priority.to_string());
-    add("run at", task.run_at.to_string());
-    add("created at", task.created_at.to_string());
-    add("started at", instant(task.started_at));
-    add("finished at", instant(task.finished_at));
-    add("worker", task.worker.clone().unwrap_or_else(|| "-".to_owned()));
-    if let Some(progress) = &task.progress {
-        let message = progress.message.as_ref().map(|text| format!(": {text}"));
-        add("progress", format!("{}{}", self::progress(progress), message.unwrap_or_default()));
-    }
-    if task.losses > 0 {
-        add("losses", task.losses.to_string());
-    }
-    for (key, value) in &task.labels {
-        add("label", format!("{key}={value}"));
-    }
-    add("payload", task.payload.get().to_owned());
-    if let Some(result) = &task.result {
-        add("result", result.get().to_owned());
-    }
-    if let Some(error) = &task.error {
-        add("error", format!("{}: {}", error.code, error.message));
-    }
-    trimmed(&table)
+    asked.or_else(terminal).filter(|columns| *columns > 0)
 }
 
-/// How far a task is: "3 of 4 (75%)".
-pub(crate) fn progress(progress: &ProgressView) -> String {
-    let total = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
-    let percent = progress.percent.map(|percent| format!(" ({percent}%)")).unwrap_or_default();
-    format!("{}{total}{percent}", progress.done)
+fn may_color() -> bool {
+    color::is_wanted(&std::io::stdout())
 }
 
-/// Tables without the blanks at the ends of their lines.
-pub(crate) fn trimmed(table: &Table) -> String {
-    table.lines().map(|line| harmless(line.trim())).collect::<Vec<_>>().join("\n")
+/// What the terminal's user has set for all programs.
+#[expect(clippy::disallowed_methods, reason = "not a setting of this program")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// An instant that may not have come.

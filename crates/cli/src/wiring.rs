@@ -16,13 +16,14 @@ use duly_core::limits::PREFETCH;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random;
-use duly_core::ports::store::{JoinNode, Rules, Store};
+use duly_core::ports::store::{CopyProgress, JoinNode, Rules, Store};
 use duly_engine::Engine;
 use duly_engine::random::OsRandom;
+use duly_store::clock::SystemClock;
 use duly_store::postgres::PostgresStore;
 pub(crate) use duly_store::postgres::database::{Database, Hold};
 pub(crate) use duly_store::postgres::schema::Migration;
-use duly_store::sqlite::SqliteStore;
+use duly_store::sqlite::{Restored, SqliteStore};
 use duly_worker::handlers::Shell;
 use duly_worker::{Guard, Registry, handlers};
 use ipnet::IpNet;
@@ -149,6 +150,25 @@ pub(crate) fn engine_on(store: Arc<dyn Store>) -> Engine {
 /// The embedded store in this directory alone, which goes by this clock.
 pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Embedded>> {
     Ok(Arc::new(SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?))
+}
+
+/// Copies the database in a directory that no server uses.
+pub(crate) fn back_up_directory(
+    data: &Path,
+    target: &Path,
+    progress: impl FnMut(CopyProgress),
+) -> anyhow::Result<()> {
+    Ok(duly_store::sqlite::back_up(&data.join(DATABASE), target, progress)?)
+}
+
+/// Puts a backup into a directory that no server uses.
+pub(crate) fn restore_directory(
+    backup: &Path,
+    data: &Path,
+    replace: bool,
+) -> anyhow::Result<Restored> {
+    let now = SystemClock::default().now();
+    Ok(duly_store::sqlite::restore(backup, &data.join(DATABASE), replace, now)?)
 }
 
 /// The store in this database alone.

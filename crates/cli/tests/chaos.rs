@@ -13,8 +13,9 @@ use tokio::sync::Mutex;
 
 const DULY: &str = env!("CARGO_BIN_EXE_duly");
 /// What has to happen in a minute, or it proves nothing.
-const AT_LEAST: [(&str, f64); 7] = [
+const AT_LEAST: [(&str, f64); 8] = [
     ("acked", 2_000.0),
+    ("delayed-starts", 300.0),
     ("kills", 10.0),
     ("pauses", 5.0),
     ("refusals", 5.0),

@@ -64,8 +64,9 @@ async fn a_shell_task_runs_and_one_that_fails_leaves_its_log() -> anyhow::Result
     assert_eq!(task.status, Status::Failed, "{task:?}");
     let attempts = server.client().list_attempts(id).await?.items;
     let [attempt] = attempts.as_slice() else { panic!("not one attempt: {attempts:?}") };
-    assert_eq!(attempt.error.code, "SHELL_EXIT");
-    assert_eq!(attempt.error.message, "the program ended with exit status: 7: no space");
+    let error = attempt.error.as_ref().unwrap();
+    assert_eq!(error.code, "SHELL_EXIT");
+    assert_eq!(error.message, "the program ended with exit status: 7: no space");
     let log = attempt.log.as_deref().context("no log")?;
     assert!(log.contains("so far so good\n") && log.contains("no space\n"), "{log}");
     Ok(())

@@ -1,8 +1,8 @@
 //! Orders for many tasks over HTTP.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use duly_core::id::TaskId;
 use reqwest::Method;
 
 use crate::error::Error;
@@ -17,7 +17,11 @@ impl Client {
     }
 
     /// Reads how far an order is; with `wait`, as soon as it has ended or the time is over.
-    pub async fn get_bulk(&self, id: TaskId, wait: Option<Duration>) -> Result<BulkView, Error> {
+    pub async fn get_bulk(
+        &self,
+        id: impl Display,
+        wait: Option<Duration>,
+    ) -> Result<BulkView, Error> {
         let mut url = self.url(&["v1", "bulk-actions", &id.to_string()]);
         if let Some(wait) = wait {
             url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
@@ -37,7 +41,7 @@ impl Client {
     }
 
     /// Stops an order: what is done stays done.
-    pub async fn abort_bulk(&self, id: TaskId) -> Result<BulkView, Error> {
+    pub async fn abort_bulk(&self, id: impl Display) -> Result<BulkView, Error> {
         let url = self.url(&["v1", "bulk-actions", &id.to_string(), "abort"]);
         self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
     }

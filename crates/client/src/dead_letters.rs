@@ -1,8 +1,8 @@
 //! The client's calls about attempts and dead letters.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use duly_core::id::TaskId;
 use reqwest::Method;
 
 use crate::error::Error;
@@ -17,7 +17,7 @@ const BULK_PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 impl Client {
     /// The failed and lost attempts of a task, oldest first.
-    pub async fn list_attempts(&self, id: TaskId) -> Result<AttemptPage, Error> {
+    pub async fn list_attempts(&self, id: impl Display) -> Result<AttemptPage, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string(), "attempts"]);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }

@@ -2,10 +2,10 @@
 
 mod workers;
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use duly_core::id::TaskId;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH, RETRY_AFTER,
 };
@@ -78,14 +78,31 @@ impl Client {
         self.call(Method::POST, url, Some(encode(task)), Duration::ZERO).await
     }
 
+    /// Submits one task and waits for its outcome, at most this long; then answers with the task as
+    /// it is.
+    pub async fn submit_and_wait(
+        &self,
+        task: &SubmitRequest,
+        wait: Duration,
+    ) -> Result<TaskView, Error> {
+        let mut url = self.url(&["v1", "tasks"]);
+        url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
+        self.call(Method::POST, url, Some(encode(task)), wait).await
+    }
+
     /// Submits many tasks; each is taken or refused by itself.
     pub async fn submit_batch(&self, tasks: &[SubmitRequest]) -> Result<BatchAnswer, Error> {
         let url = self.url(&["v1", "tasks", "batch"]);
         self.call(Method::POST, url, Some(encode(tasks)), Duration::ZERO).await
     }
 
-    /// Reads one task; with `wait`, as soon as its run has ended or the time is over.
-    pub async fn get_task(&self, id: TaskId, wait: Option<Duration>) -> Result<TaskView, Error> {
+    /// Reads one task, by its id or a unique beginning of it; with `wait`, as soon as its run has
+    /// ended or the time is over.
+    pub async fn get_task(
+        &self,
+        id: impl Display,
+        wait: Option<Duration>,
+    ) -> Result<TaskView, Error> {
         let mut url = self.url(&["v1", "tasks", &id.to_string()]);
         if let Some(wait) = wait {
             url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
@@ -94,27 +111,45 @@ impl Client {
     }
 
     /// Ends a task that waits or runs.
-    pub async fn cancel_task(&self, id: TaskId, order: &CancelRequest) -> Result<TaskView, Error> {
+    pub async fn cancel_task(
+        &self,
+        id: impl Display,
+        order: &CancelRequest,
+    ) -> Result<TaskView, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string(), "cancel"]);
         self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
     }
 
     /// Opens the next run of a task that has ended.
-    pub async fn replay_task(&self, id: TaskId, order: &ReplayRequest) -> Result<TaskView, Error> {
+    pub async fn replay_task(
+        &self,
+        id: impl Display,
+        order: &ReplayRequest,
+    ) -> Result<TaskView, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string(), "replay"]);
         self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
     }
 
     /// Changes a task that waits.
-    pub async fn edit_task(&self, id: TaskId, change: &EditRequest) -> Result<TaskView, Error> {
+    pub async fn edit_task(
+        &self,
+        id: impl Display,
+        change: &EditRequest,
+    ) -> Result<TaskView, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string()]);
         self.call(Method::PATCH, url, Some(encode(change)), Duration::ZERO).await
     }
 
     /// Ends the back-off of a task that waits for its next attempt.
-    pub async fn retry_task(&self, id: TaskId) -> Result<TaskView, Error> {
+    pub async fn retry_task(&self, id: impl Display) -> Result<TaskView, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string(), "retry"]);
         self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
+    }
+
+    /// Deletes a task that has ended.
+    pub async fn delete_task(&self, id: impl Display) -> Result<(), Error> {
+        let url = self.url(&["v1", "tasks", &id.to_string()]);
+        self.accepted(Method::DELETE, url, None, Duration::ZERO).await.map(drop)
     }
 
     /// Reads one page of the tasks that a filter leaves, such as `status:FAILED queue:mail`, newest
@@ -179,6 +214,17 @@ impl Client {
         self.judge(self.send(method, url, body, wait).await?)
     }
 
+    /// Makes a request whose answer is read piece by piece, however long that takes.
+    pub(crate) async fn open(&self, method: Method, url: Url) -> Result<reqwest::Response, Error> {
+        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
+        let response = self.http.request(method, url).send().await.map_err(unreachable)?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        self.judge(self.receive(response).await?)?;
+        Err(self.not_an_answer())
+    }
+
     fn judge(&self, answer: Answer) -> Result<Answer, Error> {
         if (200..300).contains(&answer.status) {
             return Ok(answer);
@@ -215,7 +261,12 @@ impl Client {
 
     async fn deliver(&self, request: RequestBuilder) -> Result<Answer, Error> {
         let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
-        let response = request.send().await.map_err(unreachable)?;
+        self.receive(request.send().await.map_err(unreachable)?).await
+    }
+
+    /// Reads the whole of an answer.
+    async fn receive(&self, response: reqwest::Response) -> Result<Answer, Error> {
+        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         let body = response.bytes().await.map_err(unreachable)?;

@@ -7,6 +7,8 @@
 pub mod wire;
 
 #[cfg(feature = "http")]
+mod backup;
+#[cfg(feature = "http")]
 mod bulk;
 #[cfg(feature = "http")]
 mod dead_letters;
@@ -24,7 +26,11 @@ mod queues;
 mod settings;
 #[cfg(feature = "http")]
 pub mod source;
+#[cfg(feature = "http")]
+mod workers;
 
+#[cfg(feature = "http")]
+pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use error::Error;
 #[cfg(feature = "http")]

@@ -1,8 +1,8 @@
 //! The client's call about logs.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use duly_core::id::TaskId;
 use reqwest::Method;
 
 use crate::error::Error;
@@ -23,7 +23,11 @@ pub struct LogQuery<'a> {
 impl Client {
     /// Reads what a task has logged; with `wait`, as soon as there is something, its run has ended
     /// or the time is over.
-    pub async fn task_logs(&self, id: TaskId, query: LogQuery<'_>) -> Result<LogPageView, Error> {
+    pub async fn task_logs(
+        &self,
+        id: impl Display,
+        query: LogQuery<'_>,
+    ) -> Result<LogPageView, Error> {
         let mut url = self.url(&["v1", "tasks", &id.to_string(), "logs"]);
         let epoch = query.epoch.map(|epoch| epoch.to_string());
         let wait = query.wait.map(|wait| format!("{}ms", wait.as_millis()));

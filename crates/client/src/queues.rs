@@ -1,8 +1,8 @@
 //! Queues over HTTP.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use duly_core::id::TaskId;
 use reqwest::Method;
 
 use crate::error::Error;
@@ -40,7 +40,7 @@ impl Client {
     }
 
     /// Tells why a task does not run.
-    pub async fn explain_task(&self, id: TaskId) -> Result<ExplainView, Error> {
+    pub async fn explain_task(&self, id: impl Display) -> Result<ExplainView, Error> {
         let url = self.url(&["v1", "tasks", &id.to_string(), "explain"]);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }

@@ -2,6 +2,7 @@
 //! added.
 
 pub mod attempt;
+pub mod backup;
 pub mod batch;
 pub mod bulk;
 pub mod dead_letter;
@@ -17,8 +18,10 @@ pub mod session;
 pub mod settings;
 pub mod submit;
 pub mod task;
+pub mod worker;
 
 pub use attempt::{AttemptPage, AttemptView};
+pub use backup::BackupState;
 pub use batch::{BatchAnswer, BatchItem};
 pub use bulk::{BulkAnswer, BulkPage, BulkPreview, BulkRequest, BulkView};
 pub use dead_letter::{
@@ -35,7 +38,7 @@ pub use lease::report::{
 };
 pub use lease::{ClaimAnswer, ClaimRequest, LeaseView, LeasedTask};
 pub use log::{LogPageView, LogPartView};
-pub use node::{LeaderView, NodeList, NodeView};
+pub use node::{LeaderView, NodeLife, NodeList, NodeView};
 pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
 pub use progress::ProgressView;
@@ -49,3 +52,4 @@ pub use settings::{
 };
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};
+pub use worker::{DrainRequest, WorkerHome, WorkerLife, WorkerList, WorkerView};

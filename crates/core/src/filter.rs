@@ -3,7 +3,7 @@
 //!
 //! A value with spaces stands in quotes, `error:"connection refused"`; inside them `\"` is a
 //! quotation mark and `\\` a backslash. `status` takes several values, by commas or by repeating
-//! it, and `label.KEY` may be there for several keys; every other key is there once.
+//! it, in upper or lower case, and `label.KEY` may be there for several keys; every other key is there once.
 //!
 //! To add a key: give `Key` a variant, a row in `KEYS`, an arm in `Filter::put` and a line in
 //! the `Display` of [`Filter`].
@@ -70,12 +70,11 @@ enum Key {
     Worker,
 }
 
-const NAME: &str = "a name that matches [a-z0-9][a-z0-9._-]{0,99}";
+const NAME: &str = "a name that matches [A-Za-z0-9][A-Za-z0-9._-]{0,99}";
 const INSTANT: &str = "a time ago such as 24h, 7d or PT24H, or an instant such as \
                        2030-01-31T08:00:00Z";
 const STATUSES: &str = "BLOCKED, PENDING, RUNNING, SUCCESS, FAILED or CANCELLED, or several \
                         with commas between them";
-const DEAD_STATUSES: &str = "only FAILED here, since dead letters are failed tasks";
 /// The one key whose name goes on: with that of the label.
 const LABEL: &str = "label.";
 
@@ -147,9 +146,12 @@ impl Filter {
                 seen.push(mark);
             }
             if filter.put(key, &term, now, statuses).is_none() {
-                let dead = key == Key::Status && statuses.len() == 1;
-                let wanted = if dead { DEAD_STATUSES } else { wanted };
-                return Err(bad(Why::Value { key: name, wanted }));
+                let is_narrowed = key == Key::Status && statuses.len() < Status::ALL.len();
+                return Err(bad(if is_narrowed {
+                    Why::Status { allowed: statuses.to_vec() }
+                } else {
+                    Why::Value { key: name, wanted }
+                }));
             }
         }
         Ok(filter)
@@ -162,7 +164,8 @@ impl Filter {
         match key {
             Key::Status => {
                 for name in value.split(',') {
-                    let status = all.iter().find(|status| status.as_str() == name)?;
+                    let status =
+                        all.iter().find(|status| status.as_str().eq_ignore_ascii_case(name))?;
                     self.statuses.insert(*status);
                 }
             }

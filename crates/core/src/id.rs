@@ -2,6 +2,7 @@
 //! in every store; see [`TaskId::mint`].
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub struct NotAnId;
 
 /// Bits of an id that count up within one minting process.
 const ORDINAL_BITS: u32 = 20;
+/// Characters that the beginning of an id must have to stand for it: the time, to the millisecond.
+pub const PREFIX_CHARS: usize = 13;
 
 impl TaskId {
     /// Makes a UUIDv7 whose time is the task's first due time.
@@ -53,10 +56,29 @@ impl TaskId {
         Self::from_bytes(bytes)
     }
 
-    /// The first due time written into the id.
+    /// The ids whose text begins like this, in upper or lower case. Nothing if it is shorter than
+    /// [`PREFIX_CHARS`], no beginning of an id, or a whole one.
+    pub fn starting_with(prefix: &str) -> Option<RangeInclusive<Self>> {
+        const SHAPE: &str = "00000000-0000-0000-0000-000000000000";
+        if !(PREFIX_CHARS..SHAPE.len()).contains(&prefix.len()) {
+            return None;
+        }
+        let fits = |(found, wanted): (u8, u8)| match wanted {
+            b'-' => found == b'-',
+            _ => found.is_ascii_hexdigit(),
+        };
+        prefix.bytes().zip(SHAPE.bytes()).all(fits).then_some(())?;
+        let rest = SHAPE.get(prefix.len()..)?;
+        let first = format!("{prefix}{rest}").parse().ok()?;
+        let last = format!("{prefix}{}", rest.replace('0', "f")).parse().ok()?;
+        Some(first..=last)
+    }
+
+    /// The first due time written into the id. A caller may name any UUID: one with a time after
+    /// 9999 has the last instant.
     pub fn first_due(self) -> Timestamp {
         let millis = self.0.as_u64_pair().0 >> 16;
-        Timestamp::from_millis(i64::try_from(millis).expect("48 bits fit"))
+        Timestamp::clamped(i64::try_from(millis).expect("48 bits fit"))
     }
 }
 
@@ -121,6 +143,39 @@ mod tests {
         assert_eq!(id.first_due(), due);
         assert_eq!(id.0.get_version_num(), 7);
         assert_eq!(id.0.get_variant(), uuid::Variant::RFC4122);
+    }
+
+    #[test]
+    fn a_beginning_stands_for_a_range() {
+        let id = TaskId::mint(Timestamp::from_millis(1_900_000_000_123), 7, 9);
+        let text = id.to_string();
+        for length in PREFIX_CHARS..text.len() {
+            for prefix in [text[..length].to_owned(), text[..length].to_uppercase()] {
+                let range = TaskId::starting_with(&prefix).unwrap();
+                assert!(range.contains(&id), "{prefix}");
+                assert_eq!(range.start().first_due(), id.first_due(), "{prefix}");
+                assert_eq!(range.end().first_due(), id.first_due(), "{prefix}");
+            }
+        }
+        let last = TaskId::starting_with(&text[..35]).unwrap();
+        assert_eq!(last.start().as_bytes()[..15], last.end().as_bytes()[..15]);
+    }
+
+    #[test]
+    fn what_is_no_beginning_stands_for_nothing() {
+        let text = TaskId::mint(Timestamp::from_millis(1_900_000_000_123), 7, 9).to_string();
+        let (short, bare) = (&text[..PREFIX_CHARS - 1], text.replace('-', ""));
+        let spaced = format!("{} ", &text[..PREFIX_CHARS]);
+        for bad in ["", "0", short, &text, &bare, &spaced, "ä0000000-0000", "0000000-00000-"] {
+            assert!(TaskId::starting_with(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn any_uuid_has_a_due_time() {
+        let last = TaskId::from_bytes([0xff; 16]).first_due();
+        assert_eq!(last.to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(TaskId::from_bytes([0; 16]).first_due(), Timestamp::EPOCH);
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub struct Finish {
     pub epoch: u32,
     /// How it went.
     pub outcome: Outcome,
+    /// How long its handler ran, where the worker says so: when it started is computed from it.
+    pub ran: Option<Duration>,
     /// How far it came, if that was not reported yet.
     pub progress: Option<Progress>,
     /// What it has logged and not reported yet; kept however it went.
@@ -85,9 +87,14 @@ pub struct Finish {
 }
 
 impl Finish {
+    /// When its handler started, if the end is committed now and the lease was granted then.
+    pub fn started_at(&self, now: Timestamp, granted_at: Timestamp) -> Option<Timestamp> {
+        self.ran.map(|ran| now.minus(ran).max(granted_at))
+    }
+
     /// An outcome and nothing else.
     pub fn new(task: TaskId, epoch: u32, outcome: Outcome) -> Self {
-        Self { task, epoch, outcome, progress: None, log: None }
+        Self { task, epoch, outcome, ran: None, progress: None, log: None }
     }
 }
 

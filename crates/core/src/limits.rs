@@ -78,6 +78,9 @@ pub const COUNT: u64 = 9_007_199_254_740_991;
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a worker may be silent before its session is taken for dead, unless configured.
 pub const SESSION_TTL: Duration = Duration::from_secs(10);
+/// How long a session that has ended is remembered. After that, tasks and attempts that it worked on
+/// no longer tell the name of their worker.
+pub const SESSION_MEMORY: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// How long a node that fell silent is still listed.
 pub const NODE_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time a lease has beyond its task's timeout, for a worker that keeps the timeout itself.
@@ -141,6 +144,8 @@ pub const COUNT_LEASES: u32 = 50_000;
 pub const SERVING_ROWS: u32 = 50_000;
 /// Characters of the note with which a queue is paused.
 pub const NOTE_CHARS: usize = 500;
+/// Queues that may be paused although no task was ever submitted to them.
+pub const PAUSED_QUEUES: u32 = 10_000;
 /// The longest a caller may wait for an outcome in one request.
 pub const WAIT: Duration = Duration::from_secs(60);
 /// Handlers that run at once in one worker, at the most.

@@ -1,4 +1,5 @@
-//! Names of types, queues and tenants: short, lower case, safe in URLs, logs and metrics.
+//! Names of types, queues and tenants: short, safe in URLs, logs and metrics. Those of types and
+//! queues tell upper from lower case; those of tenants are lower case.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +11,19 @@ use crate::limits::NAME_CHARS;
 /// Why a text cannot be a name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    /// It breaks the rule for names.
-    #[error("must match [a-z0-9][a-z0-9._-]{{0,99}}")]
+    /// It breaks the rule for types and queues.
+    #[error("must match [A-Za-z0-9][A-Za-z0-9._-]{{0,99}}")]
     Rule,
+    /// It breaks the rule for tenants.
+    #[error("must match [a-z0-9][a-z0-9._-]{{0,99}}")]
+    TenantRule,
     /// It is one of the system's own.
-    #[error("must not begin with `duly.`, which is for the system's own tasks")]
+    #[error("must not begin with `duly.`, in any case, which is for the system's own tasks")]
     Reserved,
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident $check:ident) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -28,7 +32,7 @@ macro_rules! name {
         impl $name {
             /// Takes a name that keeps the rule.
             pub fn new(text: &str) -> Result<Self, BadName> {
-                check(text)?;
+                $check(text)?;
                 Ok(Self(text.into()))
             }
 
@@ -40,7 +44,8 @@ macro_rules! name {
 
             /// Whether it is one of the system's own.
             pub fn is_reserved(&self) -> bool {
-                self.0.starts_with(RESERVED)
+                let start = self.0.get(..RESERVED.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
             }
 
             /// The name's text.
@@ -73,18 +78,18 @@ macro_rules! name {
 
 name! {
     /// Names the handler of a task.
-    TypeName
+    TypeName check_name
 }
 name! {
     /// Where tasks wait.
-    QueueName
+    QueueName check_name
 }
 name! {
     /// The owner of tasks.
-    TenantName
+    TenantName check_tenant
 }
 
-/// What the names of the system's own types and queues begin with.
+/// What the names of the system's own types and queues begin with, in upper or lower case.
 const RESERVED: &str = "duly.";
 
 impl TypeName {
@@ -124,11 +129,16 @@ pub struct Lane {
     pub task_type: TypeName,
 }
 
-fn check(text: &str) -> Result<(), BadName> {
-    let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let first = text.bytes().next().is_some_and(word);
-    let rest = text.bytes().all(|byte| word(byte) || matches!(byte, b'.' | b'_' | b'-'));
-    if first && rest && text.len() <= NAME_CHARS { Ok(()) } else { Err(BadName::Rule) }
+fn check_name(text: &str) -> Result<(), BadName> {
+    let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let rest = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let fits = first && text.bytes().all(rest) && text.len() <= NAME_CHARS;
+    if fits { Ok(()) } else { Err(BadName::Rule) }
+}
+
+fn check_tenant(text: &str) -> Result<(), BadName> {
+    let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    check_name(text).ok().filter(|()| is_lower).ok_or(BadName::TenantRule)
 }
 
 #[cfg(test)]
@@ -138,15 +148,27 @@ mod tests {
     #[test]
     fn names_keep_the_rule() {
         let longest = "a".repeat(NAME_CHARS);
-        for good in ["a", "0", "invoice.render", "a_b-c.9", &longest] {
+        for good in ["a", "0", "A", "Invoice.Render", "a_b-C.9", &longest] {
             assert!(TypeName::new(good).is_ok(), "{good}");
         }
         let too_long = "a".repeat(NAME_CHARS + 1);
-        for bad in ["", "A", ".a", "-a", "_a", "a b", "ä", "a/b", "a\0", &too_long] {
+        for bad in ["", ".a", "-a", "_a", "a b", "ä", "a/b", "a\0", &too_long] {
             assert_eq!(TypeName::new(bad), Err(BadName::Rule), "{bad}");
         }
         assert_eq!(TypeName::new(TypeName::bulk().as_str()), Ok(TypeName::bulk()));
         assert_eq!(TypeName::given(TypeName::bulk().as_str()), Err(BadName::Reserved));
         assert_eq!(QueueName::new(QueueName::system().as_str()), Ok(QueueName::system()));
+    }
+
+    #[test]
+    fn upper_and_lower_case_are_two_names() {
+        assert_ne!(QueueName::given("Mail"), QueueName::given("mail"));
+        for reserved in ["duly.x", "Duly.x", "DULY.BULK", "dUlY."] {
+            assert_eq!(QueueName::given(reserved), Err(BadName::Reserved), "{reserved}");
+            assert_eq!(TypeName::given(reserved), Err(BadName::Reserved), "{reserved}");
+        }
+        assert!(QueueName::given("dulyx").is_ok());
+        assert_eq!(TenantName::given("Acme"), Err(BadName::TenantRule));
+        assert_eq!(TenantName::given("duly.x"), Err(BadName::Reserved));
     }
 }

@@ -276,14 +276,7 @@ impl Draft {
     }
 
     fn check_key(&self, errors: &mut Vec<FieldError>) {
-        let Some(key) = &self.idempotency_key else { return };
-        let length = key.chars().count();
-        let fits = (1..=IDEMPOTENCY_KEY_CHARS).contains(&length);
-        if !fits || key.chars().any(char::is_control) {
-            let detail =
-                format!("is 1 to {IDEMPOTENCY_KEY_CHARS} characters without control characters");
-            errors.push(FieldError::of("idempotencyKey", "INVALID_KEY", detail));
-        }
+        errors.extend(self.idempotency_key.as_deref().and_then(|key| check_key(key).err()));
     }
 }
 
@@ -333,6 +326,17 @@ fn choice<T: Copy>(
     found
 }
 
+/// Checks the idempotency key of a request.
+pub fn check_key(key: &str) -> Result<(), FieldError> {
+    let length = key.chars().count();
+    let fits = (1..=IDEMPOTENCY_KEY_CHARS).contains(&length);
+    if fits && !key.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let detail = format!("is 1 to {IDEMPOTENCY_KEY_CHARS} characters without control characters");
+    Err(FieldError::of("idempotencyKey", "INVALID_KEY", detail))
+}
+
 /// Checks JSON text as a payload: of a submit, and of a replay that changes it.
 pub fn check_payload(text: &str) -> Result<(), FieldError> {
     if text.len() > PAYLOAD_BYTES {
@@ -361,6 +365,17 @@ impl Spec {
     /// When the task may start, given the store's time and one random number.
     pub fn run_at(&self, now: Timestamp, entropy: u64) -> Timestamp {
         self.start.resolve(now).plus(back_off::draw(self.jitter, entropy))
+    }
+
+    /// How long the task waits once the store has taken it; nothing if it waits for an instant that
+    /// lies ahead.
+    pub fn delay(&self, now: Timestamp, entropy: u64) -> Option<Duration> {
+        let after = match self.start {
+            Start::After(delay) => delay,
+            Start::At(instant) if instant <= now => Duration::ZERO,
+            Start::At(_) => return None,
+        };
+        Some(after + back_off::draw(self.jitter, entropy))
     }
 
     /// Hash of what was asked for, to tell a repeated submit from a reused key. What was not said

@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-/// One try of a task that failed, or was lost with its worker.
+/// One try of a task that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Which run of the task.
@@ -77,14 +77,14 @@ pub struct Attempt {
     pub attempt: u32,
     /// Under which grant.
     pub epoch: u32,
-    /// When the grant was committed.
+    /// When its handler started, or when its lease was granted if that is all that is known.
     pub started_at: Timestamp,
     /// When its end was committed.
     pub ended_at: Timestamp,
     /// Who ran it.
     pub worker: Option<String>,
-    /// Why it failed.
-    pub error: Failure,
+    /// Why it failed or was lost; nothing of a success.
+    pub error: Option<Failure>,
     /// The end of what it logged; [`crate::limits::LOG_EXCERPT_BYTES`] at the most.
     pub log: Option<Arc<str>>,
 }
@@ -111,10 +111,12 @@ pub struct NewTask {
     pub lane: Lane,
     /// Its level.
     pub priority: Priority,
-    /// When it may start.
+    /// When it may start, unless `delay` says so. With a delay this is an estimate, which only the id
+    /// carries.
     pub run_at: Timestamp,
-    /// When it was submitted.
-    pub created_at: Timestamp,
+    /// How long it waits from the moment the store takes it. The store adds this to its own clock:
+    /// the caller's idea of the time may be behind, and the task would start early.
+    pub delay: Option<Duration>,
     /// How many failed attempts may be followed by another.
     pub retries: u32,
     /// How long they wait for each other.
@@ -139,6 +141,16 @@ pub struct Idempotency {
 }
 
 impl NewTask {
+    /// When it may start, if the store takes it at `now`.
+    pub fn due_at(&self, now: Timestamp) -> Timestamp {
+        self.delay.map_or(self.run_at, |delay| now.plus(delay))
+    }
+
+    /// Whether it may start as soon as it is stored.
+    pub fn is_immediate(&self) -> bool {
+        self.delay == Some(Duration::ZERO)
+    }
+
     /// The lease of a task that is granted in the very commit that stores it.
     pub fn handed_off(&self, epoch: u32, granted_at: Timestamp) -> Lease {
         Lease {
@@ -150,7 +162,7 @@ impl NewTask {
             lane: self.lane.clone(),
             timeout: self.timeout,
             granted_at,
-            run_at: self.run_at,
+            run_at: self.due_at(granted_at),
             payload: Arc::clone(&self.payload),
         }
     }
@@ -173,6 +185,8 @@ pub struct Task {
     pub created_at: Timestamp,
     /// When its last lease was granted.
     pub granted_at: Option<Timestamp>,
+    /// When the handler of its last attempt started; known once its run has ended.
+    pub started_at: Option<Timestamp>,
     /// When its run ended.
     pub finished_at: Option<Timestamp>,
     /// Counts submit and replays.
@@ -211,6 +225,21 @@ impl Task {
         let checkpoint = self.progress.as_ref().and_then(|it| it.progress.checkpoint.as_ref());
         let length = |text: Option<&Arc<str>>| text.map_or(0, |text| text.len());
         self.payload.len() + length(self.result.as_ref()) + length(checkpoint)
+    }
+
+    /// The attempt that succeeded, if its run has ended so.
+    pub fn success(&self) -> Option<Attempt> {
+        let ended_at = self.finished_at.filter(|_| self.status == Status::Success)?;
+        Some(Attempt {
+            run: self.run,
+            attempt: self.charged,
+            epoch: self.epoch,
+            started_at: self.started_at.or(self.granted_at).unwrap_or(ended_at),
+            ended_at,
+            worker: self.worker.clone(),
+            error: None,
+            log: None,
+        })
     }
 
     /// Whether it may be what its workers died of.

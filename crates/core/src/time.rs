@@ -1,5 +1,7 @@
 //! Instants as whole milliseconds since 1970 UTC, the resolution of ids and due times.
 
+mod rfc3339;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -61,20 +63,17 @@ impl Timestamp {
     }
 
     /// Reads an RFC 3339 instant; digits beyond the millisecond are rounded up, since a task must
-    /// never start before the time that was asked for.
+    /// never start before the time that was asked for. What its zone puts after 9999 is the last
+    /// instant.
     pub fn parse(text: &str) -> Result<Self, NotAnInstant> {
-        let instant: jiff::Timestamp = text.parse().map_err(|_| NotAnInstant)?;
-        let millis = instant.as_millisecond();
-        let rounded = millis + i64::from(instant.subsec_nanosecond() % 1_000_000 > 0);
-        (0..=END).contains(&rounded).then_some(Self(rounded)).ok_or(NotAnInstant)
+        let millis = rfc3339::parse(text).ok_or(NotAnInstant)?;
+        if millis < 0 { Err(NotAnInstant) } else { Ok(Self::clamped(millis)) }
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let instant = jiff::Timestamp::from_millisecond(self.0)
-            .expect("the constructor keeps instants within 1970 ..= 9999");
-        write!(f, "{instant:.3}")
+        rfc3339::write(self.0, f)
     }
 }
 
@@ -117,6 +116,63 @@ mod tests {
         {
             assert!(Timestamp::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn only_the_grammar_of_rfc_3339_is_read() {
+        for (text, same) in [
+            ("2030-01-01t00:00:00z", "2030-01-01T00:00:00Z"),
+            ("2030-01-01T00:00:00-00:00", "2030-01-01T00:00:00Z"),
+            ("2030-01-01T23:59:00+23:59", "2030-01-01T00:00:00Z"),
+            ("2030-01-01T00:00:00.5Z", "2030-01-01T00:00:00.500Z"),
+            ("2030-01-01T00:00:00.123456789012Z", "2030-01-01T00:00:00.124Z"),
+            ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00Z"),
+            // A leap second, after which nothing may start early.
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+            ("2016-12-31T15:59:60.25-08:00", "2017-01-01T00:00:00.250Z"),
+        ] {
+            let [read, same] = [text, same].map(|text| Timestamp::parse(text).unwrap());
+            assert_eq!(read, same, "{text}");
+        }
+        for text in [
+            "2030-01-01T00:00:00",
+            "2030-01-01 00:00:00Z",
+            "2030-01-01T00:00Z",
+            "2030-01-01T24:00:00Z",
+            "2030-01-01T00:60:00Z",
+            "2030-01-01T00:00:61Z",
+            "2030-01-01T12:00:60Z",
+            "2030-02-29T00:00:00Z",
+            "2030-13-01T00:00:00Z",
+            "2030-01-01T00:00:00+24:00",
+            "2030-01-01T00:00:00+00:60",
+            "2030-01-01T00:00:00+0000",
+            "2030-01-01T00:00:00+00",
+            "2030-01-01T00:00:00+00:00:00",
+            "2030-01-01T00:00:00,5Z",
+            "2030-01-01T00:00:00.Z",
+            "2030-01-01T00:00:00Z[Europe/Berlin]",
+            "2030-01-01T00:00:00Z ",
+            "+002030-01-01T00:00:00Z",
+            "20300101T000000Z",
+            "2030-01-01T00:00:00é",
+        ] {
+            assert!(Timestamp::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_day_of_9999_can_be_read_and_written() {
+        for (text, written) in [
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000Z"),
+            ("9999-12-30T22:00:01Z", "9999-12-30T22:00:01.000Z"),
+            ("9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59.999Z"),
+            ("9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Timestamp::parse(text).unwrap().to_string(), written, "{text}");
+        }
+        assert_eq!(Timestamp::clamped(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::EPOCH.to_string(), "1970-01-01T00:00:00.000Z");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What callers can ask for, one file per verb.
 
+mod backup;
 pub mod bulk;
 pub mod control;
 pub mod dead_letters;
 pub mod explain;
+pub mod find;
 pub mod logs;
 pub mod nodes;
 pub mod queues;
@@ -11,3 +13,4 @@ pub mod settings;
 pub mod submit;
 pub mod wait;
 pub mod worker;
+pub mod workers;

@@ -6,10 +6,13 @@
 //! waits for are given back. A worker elsewhere numbers its claims itself: what it did not get
 //! stays granted, since it asks for the same number again.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duly_core::lease::Lease;
 use duly_core::limits::{CONCURRENCY, PREFETCH};
+use duly_core::name::Lane;
 use duly_core::ports::store::{Claim, OpenSession};
 use duly_core::ports::work_source::TakenBack;
 use duly_core::time::Timestamp;
@@ -25,6 +28,8 @@ pub(crate) struct Waiting {
     /// Whether the store was asked for it.
     tried: bool,
     reply: oneshot::Sender<Vec<Lease>>,
+    /// Held while the dispatcher or the submitter has it.
+    out: Option<Out>,
 }
 
 impl Waiting {
@@ -35,6 +40,32 @@ impl Waiting {
             Ok(()) => Served::Delivered,
             Err(_) if repeatable => Served::Kept,
             Err(leases) => Served::Orphaned(leases),
+        }
+    }
+}
+
+/// Claims that are out, at the dispatcher or at the submitter.
+#[derive(Debug, Default)]
+struct OutCount {
+    count: AtomicUsize,
+    none: Notify,
+}
+
+/// One claim that is out; also one that is dropped on the way comes to an end.
+#[derive(Debug)]
+struct Out(Arc<OutCount>);
+
+impl Out {
+    fn new(count: &Arc<OutCount>) -> Self {
+        count.count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.none.notify_waiters();
         }
     }
 }
@@ -58,6 +89,7 @@ pub(crate) struct Desk {
     state: Mutex<State>,
     changed: Notify,
     lost: Notify,
+    out: Arc<OutCount>,
 }
 
 #[derive(Debug, Default)]
@@ -73,12 +105,20 @@ struct State {
     withdrawn: Option<u64>,
     /// Leases that the worker is to be told are gone.
     taken_back: Vec<TakenBack>,
+    /// Whether the session finishes what it holds: its claims wait, and nothing is granted to them.
+    draining: bool,
     closed: bool,
 }
 
 impl Desk {
     pub(crate) fn new(session: OpenSession) -> Self {
-        Self { session, state: Mutex::default(), changed: Notify::new(), lost: Notify::new() }
+        Self {
+            session,
+            state: Mutex::default(),
+            changed: Notify::new(),
+            lost: Notify::new(),
+            out: Arc::default(),
+        }
     }
 
     /// Whose desk it is.
@@ -90,7 +130,7 @@ impl Desk {
     pub(crate) fn place(&self, max: usize) -> Option<oneshot::Receiver<Vec<Lease>>> {
         let mut state = self.state.lock();
         state.sequence += 1;
-        let claim = Claim { session: self.session.id, sequence: state.sequence, max };
+        let claim = Claim::new(self.session.id, state.sequence, max);
         self.place_in(state, claim, false)
     }
 
@@ -112,7 +152,7 @@ impl Desk {
             return None;
         }
         let (reply, leases) = oneshot::channel();
-        state.waiting = Some(Waiting { claim, repeatable, tried: false, reply });
+        state.waiting = Some(Waiting { claim, repeatable, tried: false, reply, out: None });
         state.reserved = false;
         state.withdrawn = None;
         drop(state);
@@ -133,7 +173,8 @@ impl Desk {
     pub(crate) fn withdraw(&self, sequence: u64) {
         let mut state = self.state.lock();
         state.withdrawn = Some(sequence);
-        let stays = |it: &Waiting| it.claim.sequence != sequence || !it.tried;
+        let asks = !state.draining;
+        let stays = |it: &Waiting| it.claim.sequence != sequence || (!it.tried && asks);
         state.waiting = state.waiting.take().filter(stays);
     }
 
@@ -150,18 +191,32 @@ impl Desk {
         }
     }
 
-    /// Takes the claim for what is due, unless its worker has gone.
+    /// Takes the claim for what is due, unless its worker has gone or drains.
     pub(crate) fn take(&self) -> Option<Waiting> {
-        self.state.lock().waiting.take().filter(|waiting| !waiting.reply.is_closed())
+        self.take_out(&mut self.state.lock())
     }
 
-    /// Takes the claim for tasks that are being submitted, unless the dispatcher is to have it.
-    pub(crate) fn take_for_new(&self) -> Option<Waiting> {
-        let mut state = self.state.lock();
-        if state.reserved {
+    fn take_out(&self, state: &mut State) -> Option<Waiting> {
+        if state.draining {
             return None;
         }
-        state.waiting.take().filter(|waiting| !waiting.reply.is_closed())
+        let mut waiting = state.waiting.take().filter(|waiting| !waiting.reply.is_closed())?;
+        waiting.out = Some(Out::new(&self.out));
+        Some(waiting)
+    }
+
+    /// Takes the claim for a task of this lane that is being submitted, unless the claim is not for
+    /// such tasks or the dispatcher is to have it.
+    pub(crate) fn take_for_new(&self, lane: &Lane) -> Option<Waiting> {
+        if !self.session.serves(lane) {
+            return None;
+        }
+        let mut state = self.state.lock();
+        let accepts = state.waiting.as_ref().is_some_and(|it| it.claim.accepts(lane));
+        if state.reserved || !accepts {
+            return None;
+        }
+        self.take_out(&mut state)
     }
 
     /// Puts a claim back for which the store had nothing, unless a newer one was placed meanwhile.
@@ -178,7 +233,7 @@ impl Desk {
         let mut state = self.state.lock();
         let wanted = state.withdrawn != Some(waiting.claim.sequence) && !waiting.reply.is_closed();
         if state.waiting.is_none() && !state.closed && wanted {
-            state.waiting = Some(waiting);
+            state.waiting = Some(Waiting { out: None, ..waiting });
             state.reserved = reserved;
             drop(state);
             self.changed.notify_one();
@@ -189,7 +244,49 @@ impl Desk {
     pub(crate) fn is_waiting(&self) -> bool {
         let mut state = self.state.lock();
         state.reserved = false;
-        state.waiting.as_ref().is_some_and(|waiting| !waiting.reply.is_closed())
+        let waits = state.waiting.as_ref().is_some_and(|waiting| !waiting.reply.is_closed());
+        waits && !state.draining
+    }
+
+    /// Says whether the session drains. While it does, its claims wait and are granted nothing.
+    pub(crate) fn set_draining(&self, draining: bool) {
+        let mut state = self.state.lock();
+        state.draining = draining;
+        if draining {
+            // The worker of this one has stopped waiting, and nothing comes for it any more.
+            let given_up = state.withdrawn;
+            state.waiting = state.waiting.take().filter(|it| Some(it.claim.sequence) != given_up);
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether the session drains.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.state.lock().draining
+    }
+
+    /// Waits until no claim is out, so that one that was taken before a drain has been granted
+    /// what it gets.
+    pub(crate) async fn claims_ended(&self) {
+        loop {
+            let mut none = pin!(self.out.none.notified());
+            none.as_mut().enable();
+            if self.out.count.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+
+    /// Whether a claim waits that may be granted tasks of this lane.
+    pub(crate) fn has_claim_for(&self, lane: &Lane) -> bool {
+        if !self.session.serves(lane) {
+            return false;
+        }
+        let state = self.state.lock();
+        let waits = |it: &Waiting| !it.reply.is_closed() && it.claim.accepts(lane);
+        state.waiting.as_ref().is_some_and(waits)
     }
 
     /// Something is due at this time.
@@ -244,3 +341,6 @@ impl Desk {
         state.waiting = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

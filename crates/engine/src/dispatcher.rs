@@ -150,7 +150,7 @@ impl Dispatcher {
         let finishes: Vec<Finish> =
             state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
         let waiting = if state.claims && state.is_due { self.desk.take() } else { None };
-        let claim = waiting.as_ref().map(|waiting| waiting.claim);
+        let claim = waiting.as_ref().map(|waiting| waiting.claim.clone());
         if finishes.is_empty() && claim.is_none() {
             // The submitter was quicker and serves the claim, or the outcomes that kept claims
             // waiting have been given up.

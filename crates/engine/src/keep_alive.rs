@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use duly_core::id::NodeId;
 use duly_core::ports::store::{self, JoinNode, Store};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -61,8 +62,29 @@ impl KeepAlive {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
+                () = self.hear_revocations() => {}
             }
         }
+    }
+
+    /// Tells workers at once which of their leases are gone, for ever.
+    async fn hear_revocations(&self) {
+        loop {
+            self.store.revocation().await;
+            if let Err(error) = self.tell_revoked().await {
+                tracing::debug!(%error, "cancelled leases are told with the next sign of life");
+            }
+        }
+    }
+
+    /// Tells workers which of their leases a cancel has taken back, perhaps through another node.
+    async fn tell_revoked(&self) -> store::Result<()> {
+        let mut sessions = self.remotes.local_ids();
+        sessions.extend(self.remotes.ids());
+        for (session, lease) in self.store.revoked(sessions).await? {
+            self.remotes.take_back(session, lease);
+        }
+        Ok(())
     }
 
     /// One sign of life of everything in this process.
@@ -79,11 +101,26 @@ impl KeepAlive {
             self.introduce().await?;
             self.absent = false;
         }
+        self.learn_draining().await?;
+        self.tell_revoked().await?;
         // Another node may have changed them, and has no other way to say so.
         if let Err(error) = self.settings.read().await {
             tracing::debug!(%error, "the settings cannot be read");
         }
         Ok(Report { ended: ended.len() })
+    }
+
+    /// Learns which workers of this node drain, where another node may have been told.
+    async fn learn_draining(&self) -> store::Result<()> {
+        if self.store.node() == NodeId::ONLY {
+            return Ok(());
+        }
+        let own = self.remotes.local_ids();
+        let draining = self.store.draining(own.clone()).await?;
+        for session in own {
+            self.remotes.set_draining(session, draining.contains(&session));
+        }
+        Ok(())
     }
 
     /// Makes the node known once more.

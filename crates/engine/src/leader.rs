@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::id::NodeId;
 use duly_core::ports::store::{self, Leader, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -51,6 +52,8 @@ pub(crate) struct Candidate {
     pub(crate) lead: Lead,
     /// When the lead ends, as far as this node may count on it.
     pub(crate) until: Option<Instant>,
+    /// Who led when it was last asked.
+    pub(crate) leader: Option<NodeId>,
 }
 
 impl Candidate {
@@ -94,10 +97,20 @@ impl Candidate {
         let leader = answer?;
         let leads = leader.node == node;
         self.until = (leads && leader.until.is_some()).then(|| asked + self.pace.ttl);
-        if self.lead.set(leads) {
-            tracing::info!(leads, leader.term, leader.node = %leader.node, "the lead has changed");
+        self.lead.set(leads);
+        if self.leader.replace(leader.node) != Some(leader.node) {
+            let name = self.name_of(leader.node).await;
+            tracing::info!(leader.name = name, leader.term, is_this_node = leads, "a node leads");
         }
         Ok(leader)
+    }
+
+    /// What a node calls itself; its id if that cannot be told soon.
+    async fn name_of(&self, node: NodeId) -> String {
+        let nodes = tokio::time::timeout(self.pace.ttl / 10, self.store.nodes()).await;
+        let nodes = nodes.ok().and_then(Result::ok).unwrap_or_default();
+        let known = nodes.into_iter().find(|it| it.id == node);
+        known.map_or_else(|| node.to_string(), |it| it.joined.name)
     }
 
     /// Waits for the next try; the lead may end meanwhile.

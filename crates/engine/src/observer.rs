@@ -79,6 +79,10 @@ impl Observer {
         let attached = self.remotes.ids();
         let sessions = self.store.sessions().await?;
         self.remotes.served.learn(&sessions);
+        for session in &sessions {
+            // Another node may have been told.
+            self.remotes.set_draining(session.opened.id, session.draining);
+        }
         for id in attached {
             // It ended while somebody used it.
             if sessions.iter().all(|session| session.opened.id != id) {
@@ -90,7 +94,12 @@ impl Observer {
             return Ok(());
         }
         for (session, beat) in dead {
-            tracing::warn!(session.id = %session, "a worker is silent; its leases are taken back");
+            let known = sessions.iter().find(|it| it.opened.id == session);
+            let worker = known.map_or("", |it| it.opened.name.as_str());
+            tracing::warn!(
+                session.id = %session, worker.name = worker,
+                "a worker is silent; its leases are taken back"
+            );
             // Should it have beaten meanwhile, it goes on; else the next look detaches it.
             let tasks = self.store.end_session(session, Ending::Died { beat }).await?;
             self.outcomes.announce(tasks);
@@ -123,7 +132,7 @@ impl Observer {
         self.last_read = Some(now);
         let mut seen = HashMap::with_capacity(sessions.len());
         let mut dead = Vec::new();
-        for OpenedSession { opened, beat } in sessions {
+        for OpenedSession { opened, beat, .. } in sessions {
             let known = self.seen.get(&opened.id).filter(|(last, _)| last == beat);
             let since = known.map_or(now, |(_, since)| *since);
             if now - since >= self.ttl {

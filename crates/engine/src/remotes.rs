@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use duly_core::id::SessionId;
-use duly_core::name::TenantName;
+use duly_core::id::{NodeId, SessionId};
+use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{self, Home, OpenSession, Report, Reported, Store};
 use duly_core::ports::work_source::TakenBack;
 use parking_lot::Mutex;
@@ -96,6 +96,24 @@ impl Remotes {
         self.local.lock().keys().copied().collect()
     }
 
+    /// Says whether a session drains, if it claims through this node.
+    pub(crate) fn set_draining(&self, id: SessionId, draining: bool) {
+        if let Some(desk) = self.desk_of(id) {
+            desk.set_draining(draining);
+        }
+    }
+
+    /// Waits until no claim of a session is being granted through this node.
+    pub(crate) async fn await_claims(&self, id: SessionId) {
+        if let Some(desk) = self.desk_of(id).filter(|desk| desk.is_draining()) {
+            desk.claims_ended().await;
+        }
+    }
+
+    fn desk_of(&self, id: SessionId) -> Option<Arc<Desk>> {
+        self.desks.read().iter().find(|desk| desk.session().id == id).cloned()
+    }
+
     fn dismiss(&self, id: SessionId, attached: &Attached) {
         attached.stop.cancel();
         attached.desk.close();
@@ -106,6 +124,17 @@ impl Remotes {
     /// The sessions that claim through this node.
     pub(crate) fn ids(&self) -> Vec<SessionId> {
         self.attached.lock().keys().copied().collect()
+    }
+
+    /// Whether another session than this one waits for tasks of this lane. Where nodes share the
+    /// store, one of another node may wait, which this node cannot see.
+    pub(crate) fn is_wanted(&self, lane: &Lane, not_by: SessionId) -> bool {
+        if self.store.node() != NodeId::ONLY {
+            return true;
+        }
+        let desks = self.desks.read();
+        let mut others = desks.iter().filter(|desk| desk.session().id != not_by);
+        others.any(|desk| desk.has_claim_for(lane))
     }
 
     /// Tells a worker that a lease is gone.

@@ -1,8 +1,10 @@
-//! The loop that deletes tasks which ended longer ago than the settings say.
+//! The loop that deletes tasks which ended longer ago than the settings say, and sessions that nobody
+//! asks for any more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::limits::{SESSION_MEMORY, STORE_BATCH};
 use duly_core::ports::store::{self, Error, Store, Sweep};
 use duly_core::settings::Retention;
 use duly_core::time::Timestamp;
@@ -33,6 +35,8 @@ impl Default for Config {
 pub(crate) struct Report {
     pub(crate) deleted: u64,
     pub(crate) pages: u32,
+    /// Sessions that were forgotten.
+    pub(crate) sessions: u64,
 }
 
 pub(crate) struct Sweeper {
@@ -55,9 +59,9 @@ impl Sweeper {
         loop {
             let known = self.settings.get().await.map_or(0, |settings| settings.version);
             let pause = match self.run_once().await {
-                Ok(Report { deleted: 0, .. }) => self.config.every,
+                Ok(Report { deleted: 0, sessions: 0, .. }) => self.config.every,
                 Ok(report) => {
-                    tracing::info!(?report, "old tasks were deleted");
+                    tracing::info!(?report, "old tasks and sessions were deleted");
                     self.config.every
                 }
                 Err(error @ Error::Corrupt { .. }) => {
@@ -79,7 +83,7 @@ impl Sweeper {
     /// One pass over everything that may be old enough, page by page. It rests for as long as
     /// each page took, so that others have the store at least half of the time.
     async fn run_once(&self) -> store::Result<Report> {
-        let mut report = Report::default();
+        let mut report = Report { sessions: self.forget_sessions().await?, ..Report::default() };
         let mut after = None;
         loop {
             // Read from the store for every page: a longer retention holds at once, whoever set it.
@@ -95,6 +99,21 @@ impl Sweeper {
             after = swept.next;
             if after.is_none() {
                 return Ok(report);
+            }
+            tokio::time::sleep(started.elapsed()).await;
+        }
+    }
+
+    /// Forgets sessions that ended long ago, page by page; how many.
+    async fn forget_sessions(&self) -> store::Result<u64> {
+        let before = self.store.now().await?.minus(SESSION_MEMORY);
+        let mut forgotten = 0;
+        loop {
+            let started = Instant::now();
+            let page = self.store.forget_sessions(before).await?;
+            forgotten += u64::from(page);
+            if (page as usize) < STORE_BATCH {
+                return Ok(forgotten);
             }
             tokio::time::sleep(started.elapsed()).await;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Lease};
+use duly_core::name::Lane;
 use duly_core::ports::store::{Report, ReportItem, Reported};
 use duly_core::ports::work_source::{Closed, TakenBack, Unheard, WorkSource};
 use tokio::sync::{mpsc, oneshot};
@@ -39,6 +40,10 @@ impl WorkSource for LocalSource {
 
     fn widen(&self, max: usize) {
         self.desk.widen(max);
+    }
+
+    fn is_wanted(&self, lane: &Lane) -> bool {
+        self.remotes.is_wanted(lane, self.desk.session().id)
     }
 
     async fn taken_back(&self) -> Vec<TakenBack> {

@@ -121,9 +121,9 @@ impl Submitter {
         tasks: Vec<NewTask>,
     ) -> (Result<Vec<Submitted>>, Vec<NewTask>) {
         // A claim is worth taking only for a task that could start now.
-        let due = tasks.iter().find(|task| task.run_at <= task.created_at);
+        let due = tasks.iter().find(|task| task.is_immediate());
         let seat = due.and_then(|task| self.free_seat(task));
-        let offer = seat.as_ref().map(|(_, waiting)| waiting.claim);
+        let offer = seat.as_ref().map(|(_, waiting)| waiting.claim.clone());
         let answer = self.store.submit(Submit { tasks: tasks.clone(), offer }).await;
         let Some((desk, waiting)) = seat else { return (answer, tasks) };
         let leases = answer.as_ref().map_or_else(|_| Vec::new(), |answers| leases(&tasks, answers));
@@ -143,8 +143,9 @@ impl Submitter {
     }
 
     fn count(&self, tasks: &[NewTask], answers: &[Submitted]) {
-        let stored =
-            |answer: &Submitted| matches!(answer, Submitted::Stored | Submitted::HandedOff { .. });
+        let stored = |answer: &Submitted| {
+            matches!(answer, Submitted::Stored { .. } | Submitted::HandedOff { .. })
+        };
         let handed = |answer: &Submitted| matches!(answer, Submitted::HandedOff { .. });
         let those = |holds: fn(&Submitted) -> bool| {
             let pairs = tasks.iter().zip(answers).filter(move |(_, answer)| holds(answer));
@@ -156,8 +157,7 @@ impl Submitter {
 
     fn free_seat(&self, task: &NewTask) -> Option<(Arc<Desk>, Waiting)> {
         let desks = self.desks.read();
-        let mut able = desks.iter().filter(|desk| desk.session().serves(&task.lane));
-        able.find_map(|desk| Some((Arc::clone(desk), desk.take_for_new()?)))
+        desks.iter().find_map(|desk| Some((Arc::clone(desk), desk.take_for_new(&task.lane)?)))
     }
 
     /// The worker left while its lease was being made.
@@ -178,7 +178,7 @@ fn size(submission: &Submission) -> usize {
 fn leases(tasks: &[NewTask], answers: &[Submitted]) -> Vec<Lease> {
     let lease = |(task, answer): (&NewTask, &Submitted)| match answer {
         Submitted::HandedOff { epoch, granted_at } => Some(task.handed_off(*epoch, *granted_at)),
-        Submitted::Stored
+        Submitted::Stored { .. }
         | Submitted::Replayed { .. }
         | Submitted::KeyReused
         | Submitted::LaneLimit => None,

@@ -19,6 +19,7 @@ mod harness;
 pub mod idempotency;
 pub mod leader;
 pub mod lossy;
+pub mod narrowed_claim;
 pub mod nodes;
 pub mod query;
 pub mod queues;
@@ -44,6 +45,8 @@ macro_rules! conformance {
 
             $crate::conformance_area!($backend, submit:
                 a_stored_task_reads_back_as_it_was,
+                a_delay_counts_from_the_stores_clock,
+                a_task_without_delay_is_due_at_once,
                 a_repeated_id_changes_nothing,
                 a_batch_over_the_limit_is_refused_whole,
                 lanes_are_bounded,
@@ -85,6 +88,17 @@ macro_rules! conformance {
                 an_unknown_session_gets_nothing,
                 a_batch_over_the_limit_is_refused,
             );
+            $crate::conformance_area!($backend, narrowed_claim:
+                it_gets_only_what_it_asks_for,
+                it_gets_nothing_that_its_session_does_not_serve,
+                next_due_is_that_of_its_lanes,
+                what_comes_back_in_another_lane_is_not_for_it,
+                it_is_handed_only_what_it_asks_for,
+                a_repeat_returns_the_batch_whatever_it_asks_for,
+                an_empty_one_may_ask_for_something_else,
+                it_passes_by_suspects_of_other_lanes,
+                a_suspect_is_granted_alone,
+            );
             $crate::conformance_area!($backend, finish:
                 success_keeps_the_result,
                 a_failed_attempt_waits_for_its_back_off,
@@ -119,6 +133,7 @@ macro_rules! conformance {
             $crate::conformance_area!($backend, edit:
                 only_what_is_named_changes,
                 a_moved_task_starts_at_its_new_time,
+                a_new_delay_counts_from_the_edit,
                 a_new_priority_counts,
                 large_payloads_come_and_go,
                 a_suspect_stays_one,
@@ -140,6 +155,8 @@ macro_rules! conformance {
                 a_beat_after_its_end_brings_nothing_back,
                 those_that_serve_a_lane_are_told,
                 signs_of_life_of_ones_own_end_nothing,
+                one_that_drains_is_known_to_drain_until_it_ends,
+                all_are_listed_with_what_they_hold,
             );
             $crate::conformance_area!($backend, reap:
                 an_overdue_lease_is_a_failed_attempt,
@@ -167,7 +184,10 @@ macro_rules! conformance {
             );
             $crate::conformance_area!($backend, attempts:
                 failed_ones_are_kept_in_order,
-                successes_and_releases_are_not,
+                a_success_is_the_last_of_its_run,
+                the_start_of_a_handler_is_told_with_its_outcome,
+                no_handler_starts_before_its_grant,
+                a_moved_deadline_is_not_a_start,
                 lost_ones_are_kept_too,
                 only_the_last_ones_are_kept,
                 a_refused_outcome_is_no_attempt,
@@ -235,6 +255,8 @@ macro_rules! conformance {
                 one_call_deletes_a_bounded_number,
                 one_call_looks_at_a_bounded_number,
                 what_was_due_later_is_not_looked_at,
+                sessions_that_ended_long_ago_are_forgotten,
+                one_call_forgets_a_bounded_number_of_sessions,
             );
             $crate::conformance_area!($backend, restart:
                 nothing_acknowledged_is_lost,
@@ -263,6 +285,7 @@ macro_rules! conformance {
                 the_task_of_another_tenant_is_absent,
                 a_hint_names_the_earliest_due_time,
                 the_store_is_healthy,
+                an_id_that_was_never_minted_is_unknown,
             );
             $crate::conformance_area!($backend, queues:
                 nothing_of_a_paused_queue_is_granted,
@@ -273,7 +296,10 @@ macro_rules! conformance {
                 a_pause_outlives_a_restart,
                 tenants_pause_their_own_queues,
                 an_unknown_queue_is_no_queue,
+                a_queue_can_be_paused_before_its_first_task,
+                upper_and_lower_case_are_two_queues,
                 each_queue_tells_what_is_in_it,
+                a_task_whose_id_came_again_is_counted_once,
                 queues_are_listed_by_name,
                 counting_ends_at_the_bound,
                 a_place_tells_what_comes_before,
@@ -283,6 +309,7 @@ macro_rules! conformance {
             );
             $crate::conformance_area!($backend, bulk:
                 tasks_are_counted_as_a_list_finds_them,
+                a_task_that_failed_with_its_workers_was_not_tried,
                 only_ended_tasks_are_deleted,
                 an_order_and_its_progress_are_one,
                 every_order_can_be_carried_out,
@@ -300,6 +327,7 @@ macro_rules! conformance {
                 one_that_joins_is_listed_until_it_leaves,
                 joining_again_changes_what_it_says,
                 signs_of_life_show,
+                one_that_is_silent_for_a_day_is_forgotten,
             );
             $crate::conformance_area!($backend, concurrency:
                 many_claimers_run_every_task_once,

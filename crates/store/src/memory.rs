@@ -25,7 +25,8 @@ use duly_core::ports::store::{
     Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
     Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leases,
     ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks,
-    Result, RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Result, RetryTasks, Rules, Sessions, Snapshots, Submit, Submitted, TaskList, Tasks,
+    WorkerState,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -92,12 +93,12 @@ impl Tasks for MemoryStore {
 #[async_trait]
 impl Sessions for MemoryStore {
     async fn open_session(&self, session: OpenSession) -> Result<()> {
-        self.model.lock().open_session(session);
+        self.model.lock().open_session(session, self.clock.now());
         Ok(())
     }
 
     async fn beat(&self, beat: Beat) -> Result<bool> {
-        Ok(self.model.lock().beat(beat))
+        Ok(self.model.lock().beat(beat, self.clock.now()))
     }
 
     async fn keep_alive(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
@@ -106,6 +107,18 @@ impl Sessions for MemoryStore {
 
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
         Ok(self.model.lock().remote_sessions())
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        Ok(self.model.lock().workers(self.clock.now()))
+    }
+
+    async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {
+        Ok(self.model.lock().drain(session, draining))
+    }
+
+    async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        Ok(self.model.lock().draining(&sessions))
     }
 
     async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
@@ -130,7 +143,7 @@ impl Sessions for MemoryStore {
 #[async_trait]
 impl Leases for MemoryStore {
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
-        let claimed = exchange.claim.map_or(0, |claim| claim.max);
+        let claimed = exchange.claim.as_ref().map_or(0, |claim| claim.max);
         if exchange.finishes.len() > STORE_BATCH || claimed > STORE_BATCH {
             return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
         }
@@ -165,8 +178,10 @@ impl Control for MemoryStore {
     }
 
     async fn edit(&self, order: EditTask) -> Result<Controlled> {
-        let answer = self.model.lock().edit(&order);
-        self.hint_at(order.change.run_at.filter(|_| answer == Controlled::Done));
+        let now = self.clock.now();
+        let answer = self.model.lock().edit(&order, now);
+        let due = order.change.start.map(|start| start.resolve(now));
+        self.hint_at(due.filter(|_| answer == Controlled::Done));
         Ok(answer)
     }
 }
@@ -185,6 +200,8 @@ impl DeadLetters for MemoryStore {
         Ok(self.model.lock().purge(&order))
     }
 }
+
+impl Snapshots for MemoryStore {}
 
 #[async_trait]
 impl Pulse for MemoryStore {

@@ -41,6 +41,7 @@ mod serving;
 mod sessions;
 mod settings;
 mod snapshot;
+pub mod survey;
 mod tasks;
 mod tls;
 mod trouble;
@@ -110,5 +111,14 @@ impl PostgresStore {
         let one = Arc::clone(&node);
         background.spawn(async move { rounds::run(&one).await });
         Ok(Self { node, _background: background })
+    }
+
+    /// The same store with a bug that tests must catch.
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_bug(self, bug: crate::planted::PlantedBug) -> Self {
+        if bug == crate::planted::PlantedBug::LateReading {
+            self.node.clock.plant_late_reading();
+        }
+        self
     }
 }

@@ -1,9 +1,11 @@
 //! SQLite as the truth: one file, one process, nothing else to install.
 
+mod backup;
 mod bulk;
 mod checkpoint;
 mod dead_letters;
 mod error;
+mod examine;
 mod filter;
 mod index;
 pub mod limit;
@@ -18,6 +20,7 @@ mod planted;
 mod queues;
 mod reader;
 mod reports;
+mod restore;
 mod retention;
 mod row;
 mod serving;
@@ -26,7 +29,7 @@ mod verb;
 mod weight;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -37,27 +40,30 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leases,
-    ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks,
-    Result, RetryTasks, Rules, Sessions, Submit, Submitted, TaskList, Tasks,
+    Beat, CancelTasks, Control, Controlled, CopyProgress, DeadGroups, DeadLetters, DeadList,
+    EditTask, Ending, Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint,
+    JoinNode, Leases, ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap,
+    Reaped, ReplayTasks, Result, RetryTasks, Rules, Sessions, Snapshot, Snapshots, Submit,
+    Submitted, TaskList, Tasks, WorkerState,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+pub use self::examine::{Damaged, examine};
 pub use self::lock::holder;
 pub use self::open::OpenError;
-#[cfg(feature = "planted-bugs")]
-pub use self::planted::{NoSuchBug, PlantedBug};
 use self::reader::Readers;
+pub use self::restore::{RestoreError, Restored, back_up, restore};
 use self::verb::probe::Probe;
 use self::verb::reclaim::Reclaim;
-use self::verb::session::{EndSession, ListSessions};
+use self::verb::session::{Drain, EndSession, ListSessions, ListWorkers};
 use self::verb::{Call, Job, Verb};
-use self::writer::{Health, Writer};
+use self::writer::{Command, Committer, Health, Writer};
 use crate::hints::Hints;
+#[cfg(feature = "planted-bugs")]
+use crate::planted::PlantedBug;
 
 /// The version of SQLite that is built in.
 pub fn version() -> &'static str {
@@ -66,7 +72,8 @@ pub fn version() -> &'static str {
 
 /// The embedded store.
 pub struct SqliteStore {
-    commands: Option<Sender<Box<dyn Job>>>,
+    path: PathBuf,
+    commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
     clock: Arc<dyn Clock>,
@@ -74,6 +81,7 @@ pub struct SqliteStore {
     health: Health,
     log: Arc<checkpoint::Log>,
     reclaimed: usize,
+    copying: backup::Copying,
     /// How this process has introduced itself, and when.
     joined: Mutex<Option<(JoinNode, Timestamp)>>,
     #[cfg(feature = "planted-bugs")]
@@ -91,17 +99,18 @@ impl SqliteStore {
     ) -> std::result::Result<Self, OpenError> {
         open::make_directory(path)?;
         let lock = lock::ProcessLock::acquire(path)?;
+        backup::remove_leftover(path);
         let mut connection = open::writer(path)?;
-        let broken = |error| OpenError::database(path, error);
+        let broken = |error: rusqlite::Error| OpenError::database(path, error);
         let checkpointer = checkpoint::Checkpointer::new(&mut connection, path.to_owned());
         let checkpointer = checkpointer.map_err(broken)?;
         let log = Arc::clone(checkpointer.log());
         let hints = Arc::new(Hints::default());
-        let health = Arc::new(Mutex::new(None));
+        // Why a file cannot be opened is for the caller to say, not for the log.
+        let health = Arc::new(Mutex::new(Some("it is being opened".to_owned())));
         #[cfg(feature = "planted-bugs")]
         let planted = planted::Planted::default();
-        let mut writer = Writer {
-            connection,
+        let committer = Committer {
             index: index::Index::opened_at(clock.now()),
             stale: true,
             clock: Arc::clone(&clock),
@@ -112,16 +121,19 @@ impl SqliteStore {
             #[cfg(feature = "planted-bugs")]
             planted: Arc::clone(&planted),
         };
+        let mut writer = Writer { connection, committer };
         let (call, mut reclaimed) = call(Reclaim);
-        writer.work(vec![call]);
+        writer.committer.work(&writer.connection, vec![call]);
         let reclaimed = reclaimed.try_recv().expect("the writer answers every call");
-        let reclaimed = reclaimed.map_err(|error| OpenError::database(path, error))?;
+        let reclaimed =
+            reclaimed.map_err(|error| OpenError::first_use(path, &writer.connection, error))?;
         let (commands, inbox) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("duly-sqlite".to_owned())
             .spawn(move || writer.run(&inbox))
             .map_err(|error| OpenError::database(path, error))?;
         Ok(Self {
+            path: path.to_owned(),
             commands: Some(commands),
             thread: Some(thread),
             readers: Arc::new(Readers::new(path.to_owned())),
@@ -130,6 +142,7 @@ impl SqliteStore {
             health,
             log,
             reclaimed,
+            copying: backup::Copying::default(),
             joined: Mutex::default(),
             #[cfg(feature = "planted-bugs")]
             planted,
@@ -157,11 +170,14 @@ impl SqliteStore {
 
     /// Runs a verb in the writer. Once sent, it is carried out even if the caller goes away.
     async fn ask<V: Verb>(&self, verb: V) -> Result<V::Answer> {
-        let gone = || Error::Unavailable { reason: "the writer has stopped".to_owned() };
         let (call, answer) = call(verb);
-        let commands = self.commands.as_ref().ok_or_else(gone)?;
-        commands.send(call).map_err(|_| gone())?;
+        self.send(Command::Run(call))?;
         answer.await.map_err(|_| gone())?
+    }
+
+    fn send(&self, command: Command) -> Result<()> {
+        let commands = self.commands.as_ref().ok_or_else(gone)?;
+        commands.send(command).map_err(|_| gone())
     }
 }
 
@@ -177,6 +193,10 @@ impl Drop for SqliteStore {
 
 type Answer<V> = oneshot::Receiver<Result<<V as Verb>::Answer>>;
 
+fn gone() -> Error {
+    Error::Unavailable { reason: "the writer has stopped".to_owned() }
+}
+
 fn call<V: Verb>(verb: V) -> (Box<dyn Job>, Answer<V>) {
     let (caller, answer) = oneshot::channel();
     (Box::new(Call { verb, answer: None, caller }), answer)
@@ -191,8 +211,9 @@ impl Tasks for SqliteStore {
         #[cfg(feature = "planted-bugs")]
         if self.planted.get() == Some(&PlantedBug::AcknowledgeBeforeCommit) {
             let (call, _) = call(Submit { offer: None, ..batch.clone() });
-            drop(self.commands.as_ref().map(|commands| commands.send(call)));
-            return Ok(vec![Submitted::Stored; batch.tasks.len()]);
+            drop(self.commands.as_ref().map(|commands| commands.send(Command::Run(call))));
+            let at = self.clock.now();
+            return Ok(vec![Submitted::Stored { at }; batch.tasks.len()]);
         }
         self.ask(batch).await
     }
@@ -230,6 +251,20 @@ impl Sessions for SqliteStore {
         self.ask(ListSessions).await
     }
 
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        self.ask(ListWorkers).await
+    }
+
+    async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {
+        self.ask(Drain { session, draining }).await
+    }
+
+    async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        let workers = self.workers().await?.into_iter().filter(|it| it.draining);
+        let ids = workers.map(|it| it.opened.id).filter(|id| sessions.contains(id));
+        Ok(ids.collect())
+    }
+
     async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
         let lane = lane.clone();
         self.readers.query(move |connection| serving::serving(connection, &lane)).await
@@ -247,7 +282,7 @@ impl Sessions for SqliteStore {
 #[async_trait]
 impl Leases for SqliteStore {
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
-        let claimed = exchange.claim.map_or(0, |claim| claim.max);
+        let claimed = exchange.claim.as_ref().map_or(0, |claim| claim.max);
         if exchange.finishes.len() > STORE_BATCH || claimed > STORE_BATCH {
             return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
         }
@@ -296,6 +331,21 @@ impl DeadLetters for SqliteStore {
             answers.extend(self.ask(PurgeTasks { tenant: tenant.clone(), tasks }).await?);
         }
         Ok(answers)
+    }
+}
+
+#[async_trait]
+impl Snapshots for SqliteStore {
+    async fn snapshot(&self) -> Result<Option<Snapshot>> {
+        let order = backup::CopyOrder::new(&self.path, &self.copying);
+        let busy = || Error::Blocked { reason: "another backup is being made".to_owned() };
+        let (order, answer) = order.ok_or_else(busy)?;
+        self.send(Command::Copy(order))?;
+        answer.await.map_err(|_| gone())?.map(Some)
+    }
+
+    fn copy_progress(&self) -> Option<CopyProgress> {
+        *self.copying.lock()
     }
 }
 

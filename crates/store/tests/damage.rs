@@ -9,7 +9,7 @@ use std::sync::Arc;
 use duly_core::back_off::BackOff;
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
-use duly_core::lease::{Finish, Outcome};
+use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
@@ -34,7 +34,7 @@ fn task(ordinal: u32, payload_bytes: usize) -> NewTask {
         },
         priority: Priority::new(5).unwrap(),
         run_at: now,
-        created_at: now,
+        delay: None,
         retries: 3,
         back_off: BackOff::default(),
         timeout: None,
@@ -56,7 +56,13 @@ async fn claim_after(damage: &str) -> After {
     let tasks = vec![task(1, 5000), task(2, 10), task(3, 10)];
     let ids = [tasks[0].id, tasks[1].id, tasks[2].id];
     let stored = open(&path).submit(Submit { tasks, offer: None }).await.unwrap();
-    assert_eq!(stored, [Submitted::Stored; 3]);
+    assert!(
+        matches!(
+            stored[..],
+            [Submitted::Stored { .. }, Submitted::Stored { .. }, Submitted::Stored { .. }]
+        ),
+        "{stored:?}"
+    );
     Connection::open(&path).unwrap().execute(damage, [ids[0].as_bytes()]).unwrap();
     let store = open(&path);
     let session = SessionId::mint(store.now().await.unwrap(), 1);
@@ -64,7 +70,7 @@ async fn claim_after(damage: &str) -> After {
     let (name, home) = ("w".to_owned(), Home::Local);
     let opened = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
     store.open_session(opened).await.unwrap();
-    let claim = Claim { session, sequence: 1, max: 10 };
+    let claim = Claim::new(session, 1, 10);
     let exchange = Exchange { session, finishes: vec![], claim: Some(claim) };
     let leases = store.exchange(exchange).await.unwrap().leases;
     let claimed = leases.into_iter().map(|lease| lease.task).collect();
@@ -152,7 +158,7 @@ async fn settings_that_cannot_be_read_can_be_set_again() {
     Connection::open(&path).unwrap().execute("UPDATE settings SET body = '{'", []).unwrap();
     let store = open(&path);
     let stored = store.submit(Submit { tasks: vec![task(1, 10)], offer: None }).await.unwrap();
-    assert_eq!(stored, [Submitted::Stored], "tasks go on");
+    assert!(matches!(stored[..], [Submitted::Stored { .. }]), "tasks go on: {stored:?}");
     let error = store.settings().await.unwrap_err();
     assert!(matches!(error, Error::Corrupt { table: "settings", .. }), "{error}");
     let all = ListSettings { before: None, limit: 10 };
@@ -193,4 +199,126 @@ async fn a_pause_that_cannot_be_read_keeps_nothing_closed() {
     let state = store.queue(&tenant, &queue).await.unwrap().unwrap();
     assert!(state.paused.is_some(), "the other pause holds");
     assert!(store.resume_queue(&tenant, &queue).await.unwrap());
+}
+
+/// Leases three tasks to a remote worker, the first in a batch of its own and the others in another,
+/// damages the file and opens it again.
+async fn reopen_after(damage: &[&str]) -> Leased {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("duly.db");
+    let store = open(&path);
+    let session = SessionId::mint(store.now().await.unwrap(), 1);
+    let types = vec![TypeName::new("email").unwrap()];
+    let (name, home) = ("w".to_owned(), Home::Remote);
+    let opened = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
+    store.open_session(opened).await.unwrap();
+    let tasks = vec![task(1, 10), task(2, 10), task(3, 10)];
+    let ids = [tasks[0].id, tasks[1].id, tasks[2].id];
+    store.submit(Submit { tasks, offer: None }).await.unwrap();
+    for (sequence, max) in [(1, 1), (2, 2)] {
+        let claim = Some(Claim { session, sequence, max, only: None });
+        let exchange = Exchange { session, finishes: vec![], claim };
+        assert_eq!(store.exchange(exchange).await.unwrap().leases.len(), max);
+    }
+    drop(store);
+    let file = Connection::open(&path).unwrap();
+    for statement in damage {
+        file.execute(statement, []).unwrap();
+    }
+    drop(file);
+    Leased { store: open(&path), session, ids, path, _directory: directory }
+}
+
+struct Leased {
+    store: SqliteStore,
+    session: SessionId,
+    ids: [TaskId; 3],
+    path: std::path::PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Leased {
+    /// The status of each task, and how often its lease was lost.
+    async fn states(&self) -> Vec<(&'static str, u32)> {
+        let mut states = Vec::new();
+        for id in self.ids {
+            let task = self.store.get(&TenantName::default_tenant(), id).await.unwrap().unwrap();
+            states.push((task.status.as_str(), task.losses));
+        }
+        states
+    }
+
+    /// Finishes the three tasks in the session that had them; which outcomes are accepted.
+    async fn finish(&self) -> usize {
+        let outcome = || Outcome::Success { result: None };
+        let finishes = self.ids.iter().map(|id| Finish::new(*id, 1, outcome())).collect();
+        let exchange = Exchange { session: self.session, finishes, claim: None };
+        let answer = self.store.exchange(exchange).await.unwrap();
+        let accepted = answer.finished.iter().filter(|it| **it == Finished::Done);
+        accepted.count()
+    }
+
+    fn rows(&self, table: &str) -> i64 {
+        let count = format!("SELECT count(*) FROM {table}");
+        Connection::open(&self.path).unwrap().query_row(&count, [], |row| row.get(0)).unwrap()
+    }
+}
+
+const RUNS: (&str, u32) = ("RUNNING", 0);
+const BACK: (&str, u32) = ("PENDING", 1);
+
+#[tokio::test]
+async fn leases_whose_batch_cannot_be_read_come_back() {
+    for damage in [
+        &["UPDATE grant_log SET leases = x'0102' WHERE sequence = 2"][..],
+        &["UPDATE grant_log SET session = x'07' WHERE sequence = 2"],
+        &["UPDATE grant_log SET sequence = -2 WHERE sequence = 2"],
+        &[
+            "UPDATE grant_log SET leases = zeroblob(39) WHERE sequence = 2",
+            "UPDATE task SET session = x'01' WHERE id = (SELECT max(id) FROM task)",
+        ],
+    ] {
+        let leased = reopen_after(damage).await;
+        assert_eq!(leased.states().await, [RUNS, BACK, BACK], "{damage:?}");
+        assert_eq!(leased.store.reclaimed(), 2, "{damage:?}");
+        assert_eq!(leased.rows("grant_log"), 1, "{damage:?}: the row is gone");
+        assert_eq!(leased.rows("due"), 2, "{damage:?}: they wait");
+        assert_eq!(leased.finish().await, 1, "{damage:?}: what was taken back is refused");
+        let Leased { store, path, .. } = leased;
+        drop(store);
+        assert_eq!(open(&path).reclaimed(), 0, "{damage:?}: it is repaired");
+    }
+}
+
+#[tokio::test]
+async fn a_moved_deadline_that_cannot_be_read_is_forgotten() {
+    let damage = "INSERT INTO extension (task, epoch, deadline)
+                  VALUES (x'00', 1, 5), (zeroblob(16), -1, 5), (zeroblob(17), 1, 5)";
+    let leased = reopen_after(&[damage]).await;
+    assert_eq!(leased.states().await, [RUNS; 3]);
+    assert_eq!(leased.rows("extension"), 0);
+    assert_eq!(leased.finish().await, 3);
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_read_is_over() {
+    for damage in [
+        "UPDATE session SET types = '{'",
+        "UPDATE session SET queues = '[\"NO NAME\"]'",
+        "UPDATE session SET tenant = ''",
+        "UPDATE session SET id = x'01'",
+    ] {
+        let leased = reopen_after(&[damage]).await;
+        assert_eq!(leased.states().await, [BACK; 3], "{damage}");
+        assert_eq!(leased.rows("session WHERE ended_at IS NULL"), 0, "{damage}");
+        assert_eq!(leased.rows("grant_log"), 0, "{damage}");
+        assert!(leased.store.workers().await.unwrap().is_empty(), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_lane_that_cannot_be_read_keeps_no_other_from_running() {
+    let damage = "INSERT INTO lane (tenant, queue, type) VALUES ('default', 'NO NAME', 'email')";
+    let leased = reopen_after(&[damage]).await;
+    assert_eq!(leased.finish().await, 3);
 }

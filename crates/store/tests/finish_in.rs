@@ -59,7 +59,7 @@ impl World {
             },
             priority: Priority::new(5).unwrap(),
             run_at: self.clock.now(),
-            created_at: self.clock.now(),
+            delay: None,
             retries: 3,
             back_off: BackOff::default(),
             timeout: None,
@@ -84,7 +84,7 @@ impl World {
     }
 
     async fn claim(&self, session: SessionId, sequence: u64) -> Vec<Lease> {
-        let claim = Some(Claim { session, sequence, max: 10 });
+        let claim = Some(Claim::new(session, sequence, 10));
         let exchange = Exchange { session, finishes: vec![], claim };
         self.store.exchange(exchange).await.unwrap().leases
     }

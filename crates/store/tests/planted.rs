@@ -21,7 +21,8 @@ use duly_core::task::{NewTask, Priority};
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
 use duly_store::conformance::{Backend, Harness, finish, session};
-use duly_store::sqlite::{PlantedBug, SqliteStore};
+use duly_store::planted::PlantedBug;
+use duly_store::sqlite::SqliteStore;
 
 struct Bugged {
     clock: Arc<ManualClock>,
@@ -118,7 +119,7 @@ async fn a_session_back_from_the_dead_commits_what_its_successor_runs() {
     store.submit(Submit { tasks: vec![task.clone()], offer: None }).await.unwrap();
     for (session, epoch) in sessions.into_iter().zip(1..) {
         store.open_session(remote(session)).await.unwrap();
-        let claim = Some(Claim { session, sequence: 1, max: 1 });
+        let claim = Some(Claim::new(session, 1, 1));
         let claimed = store.exchange(Exchange { session, finishes: vec![], claim }).await.unwrap();
         assert_eq!(claimed.leases[0].epoch, epoch);
         if epoch == 1 {
@@ -151,7 +152,7 @@ fn new_task(now: Timestamp) -> NewTask {
         },
         priority: Priority::new(5).unwrap(),
         run_at: now,
-        created_at: now,
+        delay: None,
         retries: 3,
         back_off: BackOff::default(),
         timeout: None,

@@ -65,7 +65,7 @@ impl World {
             },
             priority: Priority::new(5).unwrap(),
             run_at: self.clock.now(),
-            created_at: self.clock.now(),
+            delay: None,
             retries: 3,
             back_off: BackOff::default(),
             timeout: None,
@@ -79,7 +79,7 @@ impl World {
     async fn exchange(&self, finishes: Vec<Finish>, sequence: Option<u64>) -> Vec<Finish> {
         let session = self.session;
         let max = usize::try_from(BATCH).unwrap();
-        let claim = sequence.map(|sequence| Claim { session, sequence, max });
+        let claim = sequence.map(|sequence| Claim::new(session, sequence, max));
         let traded = self.store.exchange(Exchange { session, finishes, claim }).await.unwrap();
         assert!(traded.finished.iter().all(|answer| *answer == Finished::Done));
         let success = Outcome::Success { result: None };
@@ -120,7 +120,7 @@ impl World {
             let tasks = self.tasks(batch);
             let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
             let (session, sequence) = (self.session, u64::from(batch) + 1);
-            let offer = Some(Claim { session, sequence, max: tasks.len() });
+            let offer = Some(Claim::new(session, sequence, tasks.len()));
             let answers = self.store.submit(Submit { tasks, offer }).await.unwrap();
             assert!(answers.iter().all(|it| matches!(it, Submitted::HandedOff { epoch: 1, .. })));
             let success = Outcome::Success { result: None };

@@ -20,10 +20,12 @@ pub fn write(results: &Path, docs: &Path) -> anyhow::Result<()> {
     let mut page = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let images = docs.join("images");
-    for store in ["sqlite", "postgres"] {
+    let mut bulk = peers::BulkOverHttp::default();
+    for (store, bulk) in [("sqlite", &mut bulk.sqlite), ("postgres", &mut bulk.postgres)] {
         if let Some(run) = read::<ours::Run>(&results.join(format!("{store}.json")))? {
             page = filled(&page, store, &ours::tables(&run))?;
             ours::draw(&run, &images, store)?;
+            *bulk = run.bulk_over_http();
         }
     }
     if let Some(run) = read::<ours::Run>(&results.join("queries.json"))? {
@@ -34,8 +36,9 @@ pub fn write(results: &Path, docs: &Path) -> anyhow::Result<()> {
         ours::draw_held(&run, &images)?;
     }
     if let Some(run) = read::<peers::Run>(&results.join("peers.json"))? {
-        page = filled(&page, "peers", &peers::tables(&run))?;
-        peers::draw(&run, &images)?;
+        let comparison = peers::Comparison::new(&run, &bulk);
+        page = filled(&page, "peers", &comparison.tables())?;
+        comparison.draw(&images)?;
     }
     Ok(std::fs::write(path, page)?)
 }

@@ -32,20 +32,50 @@ impl Ended {
     }
 }
 
+/// What the surroundings of a test may have set, and what would change what a command does.
+const VARIABLES: [&str; 9] = [
+    "RUST_LOG",
+    "DULY_SERVER",
+    "DULY_DATA",
+    "DULY_STORE",
+    "DULY_BENCH_STORE",
+    "DULY_TOKEN",
+    "COLUMNS",
+    "NO_COLOR",
+    "CLICOLOR_FORCE",
+];
+
 /// Runs a command and waits for its end.
 pub async fn run(binary: &Path, arguments: &[&str]) -> anyhow::Result<Ended> {
-    within("the command ends", run_long(binary, arguments)).await?
+    run_with(binary, arguments, &[]).await
+}
+
+/// The same with these variables in its environment.
+pub async fn run_with(
+    binary: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> anyhow::Result<Ended> {
+    within("the command ends", end_of(prepare(binary, arguments, variables))).await?
 }
 
 /// The same for one that has a lot to do: it takes what it takes.
 pub async fn run_long(binary: &Path, arguments: &[&str]) -> anyhow::Result<Ended> {
+    end_of(prepare(binary, arguments, &[])).await
+}
+
+/// A command that depends on nothing but what it is given.
+pub(crate) fn prepare(binary: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(binary);
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    for variable in
-        ["RUST_LOG", "DULY_SERVER", "DULY_DATA", "DULY_STORE", "DULY_BENCH_STORE", "DULY_TOKEN"]
-    {
+    for variable in VARIABLES {
         command.env_remove(variable);
     }
+    command.envs(variables.iter().copied());
+    command
+}
+
+async fn end_of(mut command: Command) -> anyhow::Result<Ended> {
     let output = command.output().await?;
     Ok(Ended {
         code: output.status.code(),

@@ -43,6 +43,12 @@ pub struct Call {
     /// Earliest start that was asked for, in milliseconds of the real-time clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<i64>,
+    /// `delaySeconds` of a submit. The time of the line is the send time that it counts from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<f64>,
+    /// `jitterSeconds` of a submit, which adds to the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_seconds: Option<f64>,
     /// The status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<u16>,

@@ -27,6 +27,7 @@ pub mod server;
 pub mod site;
 pub mod stalls;
 pub mod target;
+pub mod terminal;
 pub mod trace;
 pub mod wait;
 pub mod worker;

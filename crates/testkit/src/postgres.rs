@@ -116,6 +116,29 @@ impl Postgres {
     }
 }
 
+/// Dumps a database into a file, as `pg_dump` does while others use it.
+pub async fn dump(url: &str, file: &Path) -> anyhow::Result<()> {
+    let mut program = client("pg_dump")?;
+    program.args(["--format=custom", "--dbname", url, "--file"]).arg(file);
+    done("pg_dump", program).await?;
+    Ok(())
+}
+
+/// Fills an empty database from such a file.
+pub async fn restore(file: &Path, url: &str) -> anyhow::Result<()> {
+    let mut program = client("pg_restore")?;
+    program.args(["--exit-on-error", "--dbname", url]).arg(file);
+    done("pg_restore", program).await?;
+    Ok(())
+}
+
+/// A program that anybody may run.
+fn client(name: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new(programs()?.join(name));
+    command.env_clear().stdin(Stdio::null()).kill_on_drop(true);
+    Ok(command)
+}
+
 fn log_of(data: &Path) -> PathBuf {
     data.with_file_name("log")
 }

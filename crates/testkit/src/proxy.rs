@@ -24,6 +24,16 @@ enum Mood {
     Hold,
     /// Passes everything on, this much later.
     Delay(Duration),
+    /// Passes requests on at once, and answers this much later: the server has done its part and
+    /// read its clock, and the client hears of it late.
+    DelayAnswers(Duration),
+}
+
+/// Which way something goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    ToServer,
+    ToClient,
 }
 
 /// The running wire; dropping it ends it.
@@ -102,6 +112,12 @@ impl Proxy {
         self.shared.mood.send_replace(Mood::Delay(by));
     }
 
+    /// Passes requests on at once and answers later, until [`Self::pass`]. An answer that waits
+    /// then waits to the end.
+    pub fn delay_answers(&self, by: Duration) {
+        self.shared.mood.send_replace(Mood::DelayAnswers(by));
+    }
+
     /// Passes everything on at once.
     pub fn pass(&self) {
         self.shared.mood.send_replace(Mood::Pass);
@@ -165,7 +181,7 @@ async fn pump(
         if count == 0 {
             return Ok(());
         }
-        linger(shared).await;
+        linger(shared, Way::ToServer).await;
         to.write_all(&buffer[..count]).await?;
     }
 }
@@ -189,19 +205,20 @@ async fn pump_answers(
             shared.resets.send_modify(|resets| *resets += 1);
             return Ok(());
         }
-        linger(shared).await;
+        linger(shared, Way::ToClient).await;
         to.write_all(&buffer[..count]).await?;
     }
 }
 
 /// Waits as the wire's mood says.
-async fn linger(shared: &Shared) {
+async fn linger(shared: &Shared, way: Way) {
     let mut mood = shared.mood.subscribe();
     loop {
         let now = *mood.borrow_and_update();
         match now {
+            Mood::DelayAnswers(_) if way == Way::ToServer => return,
             Mood::Pass => return,
-            Mood::Delay(by) => return observe_for(by).await,
+            Mood::Delay(by) | Mood::DelayAnswers(by) => return observe_for(by).await,
             Mood::Hold => {
                 if mood.changed().await.is_err() {
                     return;

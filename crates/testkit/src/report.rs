@@ -32,6 +32,11 @@ pub fn seeded(test: &str) -> anyhow::Result<StdRng> {
     Ok(StdRng::seed_from_u64(seed))
 }
 
+/// A number from the environment, for who wants more than a test does by itself.
+pub fn number(name: &str, or: usize) -> anyhow::Result<usize> {
+    variable(name).map_or(Ok(or), |text| Ok(text.parse()?))
+}
+
 fn is_set(name: &str) -> bool {
     variable(name).is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
 }

@@ -8,6 +8,7 @@ mod concurrency;
 mod outside;
 mod pace;
 mod reporter;
+mod story;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::attempt::{Ended, Floor};
-use self::buffer::Buffer;
+use self::buffer::{Buffer, PATIENCE, SHORT_PATIENCE};
 use self::completer::Completer;
 use self::concurrency::Changes;
 pub use self::concurrency::Concurrency;
@@ -153,6 +154,10 @@ impl Executor {
                 Some(claim) => self.widen(claim, room),
                 None => {}
             }
+            // A lease that was taken back is not started.
+            while let Some(word) = outside.word().now_or_never() {
+                self.hear(word);
+            }
             self.start_waiting();
             if claim.is_none() && self.room() < room {
                 // It was answered at once, and there may be more.
@@ -234,7 +239,7 @@ impl Executor {
     /// How many more leases may be held.
     fn room(&self) -> usize {
         let held = self.running + self.buffer.len();
-        (self.places + self.pace.prefetch()).saturating_sub(held)
+        (self.places + self.pace.prefetch(Instant::now())).saturating_sub(held)
     }
 
     /// Makes a claim, unless it is answered at once.
@@ -279,9 +284,10 @@ impl Executor {
 
     /// A handler's place is free as soon as it ended; its outcome travels on its own.
     fn collect(&mut self, reports: &mut Vec<Vec<Ended>>) {
+        let now = Instant::now();
         for Ended { finish, took } in reports.drain(..).flatten() {
             self.running -= 1;
-            self.pace.ended(took);
+            self.pace.ended(took, now);
             self.completer.push(finish);
         }
     }
@@ -305,17 +311,26 @@ impl Executor {
         self.places = places;
         self.pace.resize(places);
         let held = self.running + self.buffer.len();
-        let surplus = held.saturating_sub(places + self.pace.prefetch());
+        let surplus = held.saturating_sub(places + self.pace.prefetch(Instant::now()));
         for lease in self.buffer.take_newest(surplus) {
             self.completer.push(lease.release());
         }
     }
 
+    /// Hands back leases that wait for long handlers: after a moment where another worker is ready
+    /// to run them, and after a while in any case.
     fn hand_back_overdue(&mut self) {
-        let overdue = self.buffer.overdue();
-        if overdue > 0 {
-            self.hand_back(overdue);
+        let mut overdue = self.buffer.take_overdue(PATIENCE, |_| true);
+        if !self.pace.has_ended_within(SHORT_PATIENCE, Instant::now()) {
+            let source = &self.source;
+            let wanted = |lease: &Lease| source.is_wanted(&lease.lane);
+            overdue.extend(self.buffer.take_overdue(SHORT_PATIENCE, wanted));
+        }
+        if !overdue.is_empty() {
             self.pace.halt();
+        }
+        for lease in overdue {
+            self.completer.push(lease.release());
         }
     }
 

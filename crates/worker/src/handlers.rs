@@ -3,6 +3,7 @@
 mod echo;
 mod flaky;
 mod http;
+pub mod reference;
 mod samples;
 mod shell;
 mod sleep;

@@ -18,7 +18,10 @@ pub struct Guard {
 
 /// An address that may not be dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the address {address} is not public; outbound.allow can permit its network")]
+#[error(
+    "the address {address} is not public; `--allow-net` of `duly serve` and `duly worker run` \
+     permits its network (`duly dev` calls public addresses and loopback only)"
+)]
 pub struct Refused {
     /// Which one.
     pub address: IpAddr,

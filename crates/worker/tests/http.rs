@@ -336,7 +336,7 @@ async fn refused_addresses_are_never_dialled() {
         let url = format!("http://{host}:{port}/");
         let (decision, reason, message) = code(run(&http, json!({"url": url})).await);
         assert_eq!((decision, reason.as_str()), ("fail", "ADDRESS_REFUSED"), "{host}: {message}");
-        assert!(message.contains("outbound.allow"), "{message}");
+        assert!(message.contains("--allow-net"), "{message}");
     }
     assert!(!server.was_dialled());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use duly_client::wire::OutcomeKind;
 use duly_core::json::{self, BadJson};
 use duly_core::lease::{Finish, Outcome};
-use duly_core::limits::{BACK_OFF, COUNT, RESULT_BYTES};
+use duly_core::limits::{BACK_OFF, COUNT, RESULT_BYTES, RUN_AHEAD};
 use duly_core::log::{self, LogChunk};
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
@@ -19,26 +19,28 @@ use crate::fields::{Fields, Place};
 /// Characters of an error's code.
 const CODE_CHARS: usize = 64;
 /// The fields of an outcome.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "taskId",
     "epoch",
     "outcome",
     "result",
     "error",
     "afterSeconds",
+    "elapsedSeconds",
     "progress",
     "log",
     "logOffset",
 ];
 
-/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, progress?, log?, logOffset?}`
+/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, elapsedSeconds?, progress?, log?,
+/// logOffset?}`
 pub(super) fn read(
     fields: &mut Fields,
     value: &RawValue,
     at: Place<'_>,
     random: &dyn Random,
 ) -> Option<Finish> {
-    let [task, epoch, kind, result, error, after, progress, log, offset] =
+    let [task, epoch, kind, result, error, after, elapsed, progress, log, offset] =
         fields.object(value, at, NAMES)?;
     let task = required_id(fields, task, at.field("taskId"));
     let epoch = required_epoch(fields, epoch, at.field("epoch"));
@@ -63,12 +65,13 @@ pub(super) fn read(
         .and_then(|result| checked_json(fields, result, here, (RESULT_BYTES, "RESULT_TOO_LARGE")));
     let error = error.and_then(|error| read_error(fields, error, at.field("error")));
     let after = fields.seconds(after, at.field("afterSeconds"), BACK_OFF);
+    let ran = fields.seconds(elapsed, at.field("elapsedSeconds"), RUN_AHEAD);
     let progress = progress.and_then(|value| last_progress(fields, value, at.field("progress")));
     let offset = fields.whole(offset, at.field("logOffset"), 0..=COUNT).unwrap_or(0);
     let log = fields.string(log, at.field("log"));
     let log = log.map(|text| LogChunk { offset, text: log::plain(&text).into() });
     let outcome = outcome(kind?, result, error, after, random)?;
-    Some(Finish { task: task?, epoch: epoch?, outcome, progress, log })
+    Some(Finish { task: task?, epoch: epoch?, outcome, ran, progress, log })
 }
 
 fn outcome(

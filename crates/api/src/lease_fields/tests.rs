@@ -115,13 +115,16 @@ fn a_log_loses_what_no_store_takes() {
 #[test]
 fn a_claim_says_who_and_how_much() {
     let body = format!(r#"{{"sessionId":"{ID}","seq":9007199254740991,"max":1000}}"#);
-    let (claim, wait) = claim(body.as_bytes()).unwrap();
-    assert_eq!((claim.sequence, claim.max, wait), (EXACT, 1000, Duration::ZERO));
+    let read = claim(body.as_bytes()).unwrap();
+    let ClaimBody { claim, patience, .. } = &read;
+    assert_eq!((claim.sequence, claim.max, *patience), (EXACT, 1000, Duration::ZERO));
+    assert!(!read.is_narrowed());
 }
 
 #[test]
 fn all_that_is_wrong_with_a_claim_is_said_at_once() {
-    let refused = claim(br#"{"seq":0,"max":1001,"waitSeconds":61,"session":1}"#).unwrap_err();
+    let body = br#"{"seq":0,"max":1001,"waitSeconds":61,"session":1,"queues":[],"types":["!"]}"#;
+    let refused = claim(body).unwrap_err();
     assert_eq!(
         pointers(&refused),
         [
@@ -130,6 +133,8 @@ fn all_that_is_wrong_with_a_claim_is_said_at_once() {
             "/seq OUT_OF_RANGE",
             "/max OUT_OF_RANGE",
             "/waitSeconds OUT_OF_RANGE",
+            "/queues REQUIRED",
+            "/types/0 INVALID_NAME",
         ]
     );
 }

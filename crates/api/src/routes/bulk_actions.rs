@@ -5,14 +5,14 @@ pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod start;
 
-use axum::extract::Path;
 use duly_core::id::TaskId;
+use duly_core::name::{TenantName, TypeName};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
-use crate::routes::PathId;
+use crate::routes::{PathId, resolve_id};
 
 /// The routes of this noun.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -22,9 +22,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(abort::abort_bulk_action))
 }
 
-/// An id that cannot be one answers like one that is not there.
-fn bulk_id(id: PathId) -> Result<TaskId, ApiError> {
-    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)
+/// The bulk action that an id in a path names, perhaps by its beginning.
+async fn bulk_id(app: &App, tenant: &TenantName, id: PathId) -> Result<TaskId, ApiError> {
+    resolve_id(app, tenant, id, Some(TypeName::bulk()), absent).await
 }
 
 fn absent() -> ApiError {

@@ -8,7 +8,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::health::Check;
-use duly_client::wire::{Liveness, Problem, Readiness, Version};
+use duly_client::wire::{Liveness, Readiness, Version};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -46,8 +46,6 @@ pub(crate) async fn get_liveness() -> Json<Liveness> {
         (status = 200, description = "It should", body = Readiness),
         (status = 503, description = "It should not; `reasons` says why", body = Readiness,
             headers(("Retry-After" = u16, description = "Seconds"))),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_readiness(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {

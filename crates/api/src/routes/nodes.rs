@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::Uri;
-use duly_client::wire::{LeaderView, NodeList, NodeView, Problem};
+use duly_client::wire::{LeaderView, NodeLife, NodeList, NodeView};
 use duly_core::ports::store::NodeState;
 use duly_engine::command::nodes::Cluster;
 use utoipa_axum::router::OpenApiRouter;
@@ -11,7 +10,6 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::query;
 
 /// The routes of this noun.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -20,21 +18,15 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// List nodes
 ///
-/// The processes that share the store, and which of them leads. One that was killed stays listed for
-/// a day; `beatAgeSeconds` tells.
+/// The processes that share the store, and which of them leads. One that was killed is `SILENT`, and
+/// stays listed for a day.
 #[utoipa::path(
     get, path = "/nodes", operation_id = "list_nodes", tag = "nodes",
     responses(
         (status = 200, description = "All of them", body = NodeList),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn list_nodes(
-    State(app): State<App>,
-    uri: Uri,
-) -> Result<Json<NodeList>, ApiError> {
-    let [] = query::read(&uri, [])?;
+pub(crate) async fn list_nodes(State(app): State<App>) -> Result<Json<NodeList>, ApiError> {
     let cluster = app.engine.nodes().await?;
     let leader = cluster.leader.map(|leader| LeaderView {
         node_id: leader.node,
@@ -46,6 +38,7 @@ pub(crate) async fn list_nodes(
 }
 
 fn view(node: &NodeState, cluster: &Cluster) -> NodeView {
+    let age = cluster.now.since(node.beat_at);
     NodeView {
         node_id: node.id,
         name: node.joined.name.clone(),
@@ -54,7 +47,8 @@ fn view(node: &NodeState, cluster: &Cluster) -> NodeView {
         address: node.joined.address.clone(),
         started_at: node.started_at,
         beat_at: node.beat_at,
-        beat_age_seconds: cluster.now.since(node.beat_at).as_secs_f64(),
+        beat_age_seconds: age.as_secs_f64(),
+        state: if age > cluster.ttl { NodeLife::Silent } else { NodeLife::Alive },
         is_leader: cluster.leader.is_some_and(|leader| leader.node == node.id),
     }
 }

@@ -30,7 +30,8 @@ fn queue_name(name: PathId) -> Result<QueueName, ApiError> {
 }
 
 fn absent() -> ApiError {
-    let detail = "no task was ever submitted to a queue of this name; see GET /queues";
+    let detail =
+        "no task was ever submitted to a queue of this name, nor is it paused; see GET /queues";
     ApiError::new(Code::QueueNotFound, detail)
 }
 

@@ -5,17 +5,16 @@ pub(crate) mod put;
 pub(crate) mod rollback;
 
 use axum::extract::State;
+use axum::http::HeaderValue;
 use axum::http::header::ETAG;
-use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
-use duly_client::wire::{EffectiveSettings, Problem, SettingsAnswer, SettingsVersion};
+use duly_client::wire::{EffectiveSettings, SettingsAnswer, SettingsVersion};
 use duly_core::ports::store::VersionedSettings;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::query;
 
 /// The routes of this noun.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -33,12 +32,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     responses(
         (status = 200, description = "The newest settings", body = SettingsAnswer, headers(
             ("ETag" = String, description = "The version, quoted, for `If-Match`"))),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn get_settings(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let [] = query::read(&uri, [])?;
+pub(crate) async fn get_settings(State(app): State<App>) -> Result<Response, ApiError> {
     let settings = app.engine.settings().await?;
     Ok(answer(&app, settings))
 }

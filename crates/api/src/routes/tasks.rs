@@ -3,6 +3,7 @@
 pub(crate) mod attempts;
 pub(crate) mod batch;
 pub(crate) mod control;
+pub(crate) mod delete;
 pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod list;
@@ -19,7 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(submit::submit_task, list::list_tasks))
         .routes(routes!(batch::submit_batch))
-        .routes(routes!(get::get_task, control::edit_task))
+        .routes(routes!(get::get_task, control::edit_task, delete::delete_task))
         .routes(routes!(attempts::list_attempts))
         .routes(routes!(explain::explain_task))
         .routes(routes!(logs::read_logs))

@@ -135,7 +135,7 @@ fn fields_to_come_are_refused_and_not_ignored() {
         assert_eq!(code, Code::UnsupportedField, "{field}");
         assert_eq!(errors[0].1, "UNSUPPORTED_FIELD");
     }
-    let (code, errors) = refusal(r#"{"type":"A","notify":1}"#);
+    let (code, errors) = refusal(r#"{"type":"!","notify":1}"#);
     assert_eq!((code, errors.len()), (Code::InvalidFields, 2));
     assert!(read(br#"{"type":"a","dependencies":[ ]}"#, None).is_ok());
 }

@@ -55,7 +55,8 @@ async fn bodies_that_are_no_task() {
     }
     for (body, code, errors) in [
         ("{}", "INVALID_FIELDS", "/type REQUIRED"),
-        (r#"{"type":"A"}"#, "INVALID_FIELDS", "/type INVALID_NAME"),
+        (r#"{"type":"a b"}"#, "INVALID_FIELDS", "/type INVALID_NAME"),
+        (r#"{"type":"Duly.bulk"}"#, "INVALID_FIELDS", "/type INVALID_NAME"),
         (r#"{"type":"' or 1=1 --"}"#, "INVALID_FIELDS", "/type INVALID_NAME"),
         (r#"{"type":"a","tenantId":"x"}"#, "INVALID_FIELDS", "/tenantId UNKNOWN_FIELD"),
         (r#"{"type":"a","priority":"5"}"#, "INVALID_FIELDS", "/priority WRONG_TYPE"),
@@ -104,13 +105,19 @@ async fn bodies_that_never_end() {
 
 #[tokio::test]
 async fn bad_idempotency_keys() {
-    let with = |key: &str, body: &'static str| {
+    let to = |path: &str, key: &str, body: &'static str| {
         let headers = [("content-type", "application/json"), ("idempotency-key", key)];
-        request(Method::POST, "/tasks", &headers).map(|_| Body::from(body))
+        request(Method::POST, path, &headers).map(|_| Body::from(body))
     };
+    let with = |key: &str, body: &'static str| to("/tasks", key, body);
     let bad = ["/idempotencyKey INVALID_KEY"];
-    for key in ["", "\"", "\"a", "\"a\"b", "\"\"", "é", &"k".repeat(256)] {
+    for key in ["", "\"", "\"a", "\"a\"b", "\"\"", "é", "a\tb", &"k".repeat(256)] {
         refuses(with(key, r#"{"type":"a"}"#), 422, "INVALID_FIELDS", &bad).await;
+        for order in
+            [r#"{"action":"cancel","all":true}"#, r#"{"action":"cancel","all":true,"dryRun":true}"#]
+        {
+            refuses(to("/bulk-actions", key, order), 422, "INVALID_FIELDS", &bad).await;
+        }
     }
     let conflict = ["/idempotencyKey CONFLICTING_FIELDS"];
     let body = r#"{"type":"a","idempotencyKey":"b"}"#;
@@ -141,5 +148,45 @@ async fn ids_that_cannot_be() {
     for id in ["1", "x", "%ff", "01920000000070008000000000000000", "..%2f..%2fetc", "null"] {
         refuses(get(&format!("/tasks/{id}")), 404, "TASK_NOT_FOUND", &[]).await;
         refuses(get(&format!("/v1/tasks/{id}?wait=1s")), 404, "TASK_NOT_FOUND", &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn headers_that_are_given_twice() {
+    let json = ("content-type", "application/json");
+    let send = |headers: &[(&str, &str)]| {
+        request(Method::POST, "/tasks", headers).map(|_| Body::from(r#"{"type":"a"}"#))
+    };
+    let types = [json, ("content-type", "text/plain")];
+    refuses(send(&types), 415, "UNSUPPORTED_MEDIA_TYPE", &[]).await;
+    refuses(send(&[json, json]), 415, "UNSUPPORTED_MEDIA_TYPE", &[]).await;
+    let encodings = [json, ("content-encoding", "identity"), ("content-encoding", "gzip")];
+    refuses(send(&encodings), 415, "UNSUPPORTED_MEDIA_TYPE", &[]).await;
+    let keys = [json, ("idempotency-key", "a"), ("idempotency-key", "a")];
+    let bad = ["/idempotencyKey INVALID_KEY"];
+    refuses(send(&keys), 422, "INVALID_FIELDS", &bad).await;
+    let origins = [json, ("origin", "http://localhost:8080"), ("origin", "http://evil.example")];
+    refuses(send(&origins), 403, "CROSS_SITE", &[]).await;
+    let hosts = [json, ("host", "localhost"), ("host", "localhost")];
+    refuses(send(&hosts), 400, "MISSING_HOST", &[]).await;
+    let ids = [("x-request-id", "one"), ("x-request-id", "two")];
+    let answer = ask(&router(), request(Method::GET, "/livez", &ids)).await;
+    assert!(!["one", "two"].contains(&answer.headers["x-request-id"].to_str().unwrap()));
+}
+
+#[tokio::test]
+async fn times_that_are_no_rfc_3339() {
+    for time in [
+        "2030-01-31T08:00:00+24:00",
+        "2030-01-31T08:00:00,5Z",
+        "2030-01-31T08:00:00Z[Europe/Berlin]",
+        "2030-01-31T08:00Z",
+    ] {
+        let body = format!(r#"{{"type":"a","runAt":"{time}"}}"#);
+        refuses(post("/tasks", body), 422, "INVALID_FIELDS", &["/runAt INVALID_TIME"]).await;
+    }
+    for time in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59-23:59"] {
+        let body = format!(r#"{{"type":"a","runAt":"{time}"}}"#);
+        refuses(post("/tasks", body), 422, "INVALID_FIELDS", &["/runAt OUT_OF_RANGE"]).await;
     }
 }

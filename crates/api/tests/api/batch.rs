@@ -41,7 +41,7 @@ async fn a_batch_of_good_tasks_is_taken_whole() {
 #[tokio::test]
 async fn bad_items_are_refused_in_place() {
     let router = router();
-    let body = r#"[{"type":"a"},{"type":"B"},{"type":"a","runAt":"2999-01-01T00:00:00Z"},7,
+    let body = r#"[{"type":"a"},{"type":"!"},{"type":"a","runAt":"2999-01-01T00:00:00Z"},7,
         {"type":"a","notify":1},{"type":"a"}]"#;
     let answer = ask(&router, post("/tasks/batch", body)).await;
     assert_eq!(answer.status, 207);
@@ -89,10 +89,14 @@ async fn lines_are_answered_with_lines() {
 async fn keys_hold_item_by_item() {
     let router = router();
     let body = r#"[{"type":"a","idempotencyKey":"k1"},{"type":"a","idempotencyKey":"k2"}]"#;
-    let first = ask(&router, post("/tasks/batch", body)).await.json();
+    let mut first = ask(&router, post("/tasks/batch", body)).await.json();
     let again = ask(&router, post("/tasks/batch", body)).await;
     assert_eq!(again.status, 201);
-    assert_eq!(again.json(), first);
+    for item in first["items"].as_array_mut().unwrap() {
+        assert_eq!(item.get("replayed"), None, "{item}");
+        item["replayed"] = true.into();
+    }
+    assert_eq!(again.json(), first, "the same tasks, and it says so");
     let body = r#"[{"type":"b","idempotencyKey":"k1"},{"type":"a"}]"#;
     let answer = ask(&router, post("/tasks/batch", body)).await;
     assert_eq!(outcomes(&items(&answer)), ["IDEMPOTENCY_KEY_REUSED", "ok"]);

@@ -14,8 +14,8 @@ use duly_core::ports::store::{
     Extended, GroupDead, Hint, Leases, ListDead, ListQueues, ListSettings, ListTasks, LogPage,
     OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList,
     QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
-    RetryTasks, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskCount, TaskList, Tasks,
-    VersionedSettings,
+    RetryTasks, Sessions, SettingsLog, Snapshots, Submit, Submitted, Sweep, Swept, TaskCount,
+    TaskList, Tasks, VersionedSettings, WorkerState,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -57,6 +57,18 @@ impl Sessions for Broken {
     }
 
     async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        Err(self.0())
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        Err(self.0())
+    }
+
+    async fn drain(&self, _: SessionId, _: bool) -> Result<bool> {
+        Err(self.0())
+    }
+
+    async fn draining(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
         Err(self.0())
     }
 
@@ -176,6 +188,10 @@ impl Expiry for Broken {
     async fn sweep(&self, _: Sweep) -> Result<Swept> {
         Err(self.0())
     }
+
+    async fn forget_sessions(&self, _: Timestamp) -> Result<u32> {
+        Err(self.0())
+    }
 }
 
 #[async_trait]
@@ -192,6 +208,8 @@ impl Bulk for Broken {
         Err(self.0())
     }
 }
+
+impl Snapshots for Broken {}
 
 #[async_trait]
 impl Pulse for Broken {

@@ -1,9 +1,10 @@
 //! Cancel, replay and retry.
 
 use axum::Router;
+use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{ask, get, post, request, router};
+use crate::support::{ask, engine, get, post, request, router, router_of, router_over};
 
 /// A task that waits, and where it is.
 async fn submitted(router: &Router) -> String {
@@ -49,7 +50,7 @@ async fn a_body_may_be_left_out() {
     let router = router();
     let task = submitted(&router).await;
     for (verb, status) in [("cancel", 200), ("retry", 409), ("replay", 200)] {
-        let bare = request(axum::http::Method::POST, &format!("{task}/{verb}"), &[]);
+        let bare = request(Method::POST, &format!("{task}/{verb}"), &[]);
         assert_eq!(ask(&router, bare).await.status, status, "{verb}");
     }
 }
@@ -93,7 +94,7 @@ async fn bad_orders_are_refused_and_change_nothing() {
 
 async fn patch(router: &Router, path: &str, body: &str) -> crate::support::Answer {
     let mut request = post(path, body.to_owned());
-    *request.method_mut() = axum::http::Method::PATCH;
+    *request.method_mut() = Method::PATCH;
     ask(router, request).await
 }
 
@@ -145,4 +146,29 @@ async fn what_cannot_be_changed_is_refused() {
     let missing = "/tasks/01920000-0000-7000-8000-000000000000";
     let (status, code, _) = patch(&router, missing, r#"{"priority":1}"#).await.problem();
     assert_eq!((status, code.as_str()), (404, "TASK_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn only_an_ended_task_can_be_deleted() {
+    let engine = engine();
+    let (router, other) = (router_over(&engine), router_of(&engine, "other"));
+    let body = r#"{"type":"a","delaySeconds":60,"idempotencyKey":"k"}"#;
+    let task = ask(&router, post("/tasks", body)).await.json();
+    let id = task["taskId"].as_str().unwrap();
+    let delete = |id: &str| request(Method::DELETE, &format!("/v1/tasks/{id}"), &[]);
+    let waiting = ask(&router, delete(id)).await;
+    assert_eq!(waiting.problem().1, "STATE_CONFLICT");
+    assert!(waiting.json()["detail"].as_str().unwrap().contains("cancel it first"));
+    ask(&router, post(&format!("/tasks/{id}/cancel"), "")).await;
+    assert_eq!(ask(&other, delete(id)).await.problem().1, "TASK_NOT_FOUND");
+    assert_eq!(ask(&router, delete(&id[..13])).await.status, 204);
+    assert_eq!(ask(&router, get(&format!("/tasks/{id}"))).await.status, 404);
+    assert_eq!(ask(&router, delete(id)).await.problem().1, "TASK_NOT_FOUND");
+    let again = ask(&router, post("/tasks", body)).await;
+    assert_eq!(again.status, 201, "its key is forgotten too");
+    let bulk =
+        ask(&router, post("/bulk-actions", r#"{"action":"cancel","all":true}"#)).await.json();
+    let bulk = bulk["bulkId"].as_str().unwrap();
+    ask(&router, get(&format!("/bulk-actions/{bulk}?wait=30s"))).await;
+    assert_eq!(ask(&router, delete(bulk)).await.problem().1, "STATE_CONFLICT");
 }

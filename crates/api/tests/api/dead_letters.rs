@@ -239,7 +239,7 @@ async fn bad_parameters_say_which_and_what_is_allowed() {
         ("filter=color:red", "`color:red` at byte 0 has no known key; keys are status, queue,"),
         ("filter=queue:", "`queue:` at byte 0: queue takes a name"),
         ("filter=type:a%20type:b", "`type:b` at byte 7: type is given twice"),
-        ("filter=status:PENDING", "status takes only FAILED here, since dead letters are failed"),
+        ("filter=status:PENDING", "status takes only FAILED here"),
         ("filter=status:FAILED,SUCCESS", "status takes only FAILED here"),
         ("limit=0", "from 1 to"),
         ("status=FAILED", "known are: limit"),

@@ -89,6 +89,65 @@ async fn a_claim_that_waits_is_answered_when_work_arrives() {
     assert_eq!(answer.json()["leases"][0]["task"]["taskId"], json!(task));
 }
 
+/// A claim that waits, for some queues or types only.
+fn narrowed(session: &str, seq: u64, lists: Value) -> Value {
+    let mut body = json!({"sessionId": session, "seq": seq, "max": 10, "waitSeconds": 5});
+    for (name, list) in lists.as_object().unwrap() {
+        body[name] = list.clone();
+    }
+    body
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrowed_claim_brings_only_what_it_asks_for() {
+    let router = router();
+    let opened = ask(&router, post("/sessions", r#"{"types":["a","b"]}"#)).await.json();
+    let session = opened["sessionId"].as_str().unwrap();
+    let submit = async |task_type: &str, queue: &str| {
+        let body = json!({"type": task_type, "queue": queue});
+        let task = ask(&router, post("/tasks", body.to_string())).await.json();
+        task["taskId"].clone()
+    };
+    let leased = async |body: Value| -> Vec<Value> {
+        let answer = send(&router, "/leases", &body).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let leases = answer.json()["leases"].as_array().unwrap().clone();
+        leases.iter().map(|lease| lease["task"]["taskId"].clone()).collect()
+    };
+    // Tasks that wait already.
+    let (old_a, old_b) = (submit("a", "q").await, submit("b", "q").await);
+    assert_eq!(leased(narrowed(session, 1, json!({"types": ["b"]}))).await, [old_b]);
+    // One that is submitted meanwhile is not handed to a claim that is for another type or queue.
+    let only_b = json!({"types": ["b"], "queues": ["r"]});
+    let (none, new_a) = tokio::join!(leased(narrowed(session, 2, only_b)), submit("a", "r"));
+    assert!(none.is_empty(), "{none:?}");
+    let new_b = async {
+        submit("b", "q").await;
+        submit("b", "r").await
+    };
+    let only_r = json!({"queues": ["r"], "types": ["b"]});
+    let (leases, new_b) = tokio::join!(leased(narrowed(session, 2, only_r)), new_b);
+    assert_eq!(leases, [new_b]);
+    // The same number returns the same leases, whatever it asks for.
+    assert_eq!(leased(narrowed(session, 2, json!({"types": ["a"]}))).await, leases);
+    let rest = leased(narrowed(session, 3, json!({}))).await;
+    assert_eq!((rest.len(), &rest[..2]), (3, &[old_a, new_a][..]));
+}
+
+#[tokio::test]
+async fn a_claim_is_for_what_its_session_registered() {
+    let router = router();
+    let body = r#"{"types":["a","b"],"queues":["q"]}"#;
+    let session = ask(&router, post("/sessions", body)).await.json()["sessionId"].clone();
+    let asked = json!({"types": ["b", "c"], "queues": ["r", "q"]});
+    let body = narrowed(session.as_str().unwrap(), 1, asked);
+    let errors = vec!["/queues/0 NOT_REGISTERED".to_owned(), "/types/1 NOT_REGISTERED".to_owned()];
+    let answer = send(&router, "/leases", &body).await;
+    assert_eq!(answer.problem(), (422, "INVALID_FIELDS".to_owned(), errors));
+    let answer = send(&router, "/leases", &narrowed(ID, 1, json!({"types": ["a"]}))).await;
+    assert_eq!(answer.problem().1, "SESSION_NOT_FOUND");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_waited_long_enough_is_answered_with_nothing() {
     let router = router();
@@ -96,7 +155,7 @@ async fn a_claim_that_waited_long_enough_is_answered_with_nothing() {
     let start = tokio::time::Instant::now();
     let body = json!({"sessionId": session, "seq": 1, "max": 10, "waitSeconds": 2.5});
     let answer = send(&router, "/leases", &body).await;
-    assert_eq!(answer.json(), json!({"seq": 1, "leases": []}));
+    assert_eq!(answer.json(), json!({"seq": 1, "leases": [], "lost": [], "cancel": []}));
     assert!(start.elapsed() >= std::time::Duration::from_millis(2500));
 }
 
@@ -280,8 +339,16 @@ async fn bad_requests_are_refused_field_by_field() {
         assert_eq!(answer.problem(), (422, "INVALID_FIELDS".to_owned(), wanted), "{body:.80}");
     }
     for name in ["queues", "types"] {
-        let answer = send(&router, "/leases", &with(name, json!(["a"]))).await;
-        assert_eq!(answer.problem().1, "UNSUPPORTED_FIELD");
+        for (list, error) in [
+            (json!([]), format!("/{name} REQUIRED")),
+            (json!(null), format!("/{name} WRONG_TYPE")),
+            (json!("a"), format!("/{name} WRONG_TYPE")),
+            (json!(["a", "!"]), format!("/{name}/1 INVALID_NAME")),
+            (json!(vec!["a"; 1001]), format!("/{name} TOO_MANY")),
+        ] {
+            let answer = send(&router, "/leases", &with(name, list)).await;
+            assert_eq!(answer.problem(), (422, "INVALID_FIELDS".to_owned(), vec![error]));
+        }
     }
 }
 

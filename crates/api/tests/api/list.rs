@@ -138,7 +138,7 @@ async fn a_bad_filter_says_where_and_what_is_allowed() {
     for (filter, wanted) in [
         ("queue:mail color:red", "`filter`: `color:red` at byte 11 has no known key; keys are"),
         ("mail", "`mail` at byte 0 is not of the form key:value"),
-        ("status:failed", "status takes BLOCKED, PENDING, RUNNING,"),
+        ("status:faild", "status takes BLOCKED, PENDING, RUNNING,"),
         ("queue:a queue:b", "`queue:b` at byte 8: queue is given twice"),
         ("error:\"a", "quotation marks stand around a whole value"),
         ("since:yesterday", "since takes a time ago such as 24h"),

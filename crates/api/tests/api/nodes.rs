@@ -26,7 +26,7 @@ async fn nodes_are_listed_with_the_one_that_leads() {
     assert_eq!(one["roles"], json!(["api", "scheduler"]));
     assert_eq!((&one["version"], &one["address"]), (&json!("1.2.3"), &json!("127.0.0.1:8080")));
     assert!(one["beatAgeSeconds"].as_f64().unwrap() < 60.0, "{one}");
-    assert_eq!(one["isLeader"], true);
+    assert_eq!((&one["isLeader"], &one["state"]), (&json!(true), &json!("ALIVE")));
     assert_eq!(list["leader"], json!({"nodeId": one["nodeId"], "term": 1}));
     let (status, code, _) = ask(&router, get("/nodes?all=1")).await.problem();
     assert_eq!((status, code.as_str()), (400, "INVALID_PARAMETER"));

@@ -2,20 +2,11 @@
 
 use std::collections::HashSet;
 
+use axum::http::Method;
+use duly_client::wire::BulkView;
 use serde_json::Value;
 
-use crate::support::{ask, get, router};
-
-fn operations(document: &Value) -> Vec<(String, &Value)> {
-    let paths = document["paths"].as_object().unwrap();
-    paths
-        .iter()
-        .flat_map(|(path, item)| {
-            let item = item.as_object().unwrap();
-            item.iter().map(move |(method, operation)| (format!("{method} {path}"), operation))
-        })
-        .collect()
-}
+use crate::support::{ask, get, operations, request, router};
 
 #[test]
 fn the_committed_document_is_the_one_the_server_publishes() {
@@ -39,11 +30,11 @@ async fn the_document_is_served_as_openapi_3_1() {
 
 #[test]
 fn every_operation_has_an_id_a_summary_and_answers() {
-    let document = serde_json::to_value(duly_api::document()).unwrap();
-    let operations = operations(&document);
+    let operations = operations();
     assert!(operations.len() >= 20);
     let mut ids = HashSet::new();
-    for (name, operation) in operations {
+    for (method, path, operation) in operations {
+        let name = format!("{method} {path}");
         let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{name}"));
         assert!(id.split_once('_').is_some() && ids.insert(id.to_owned()), "{name}: {id}");
         assert!(operation["summary"].is_string(), "{name}");
@@ -87,4 +78,44 @@ fn names_are_camel_case() {
     assert!(found.contains(&"taskId".to_owned()));
     let bad: Vec<_> = found.iter().filter(|name| name.contains('_')).collect();
     assert!(bad.is_empty(), "{bad:?}");
+}
+
+#[tokio::test]
+async fn every_refusal_of_a_body_is_documented() {
+    let router = router();
+    for (method, path, operation) in operations() {
+        let path = path
+            .replace("{id}", "01920000-0000-7000-8000-000000000000")
+            .replace("{queue}", "default");
+        let json = [("content-type", "application/json"), ("if-match", "*")];
+        let text = [("content-type", "text/plain"), ("if-match", "*")];
+        let calls = [(json, ""), (json, "{"), (json, "[]"), (json, r#"{"x":1}"#), (text, "{}")];
+        for (headers, body) in calls {
+            let asked = request(method.clone(), &path, &headers).map(|_| body.into());
+            let status = ask(&router, asked).await.status;
+            let documented = operation["responses"].get(status.as_str());
+            assert!(documented.is_some(), "{method} {path} answers {status} to {body:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_bulk_action_answers_as_documented() {
+    let router = router();
+    let document = serde_json::to_value(duly_api::document()).unwrap();
+    let responses = &document["paths"]["/v1/bulk-actions"]["post"]["responses"];
+    let schema = |status: &str| {
+        let schema = &responses[status]["content"]["application/json"]["schema"]["$ref"];
+        schema.as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+    };
+    assert_eq!((schema("200").as_str(), schema("202").as_str()), ("BulkAnswer", "BulkView"));
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    for expected in [202, 200] {
+        let asked = request(Method::POST, "/v1/bulk-actions", &headers)
+            .map(|_| r#"{"action":"cancel","filter":"type:a"}"#.into());
+        let answer = ask(&router, asked).await;
+        assert_eq!(answer.status, expected);
+        let read: BulkView = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(read.action, "cancel");
+    }
 }

@@ -110,7 +110,7 @@ async fn what_is_not_there_cannot_be_looked_at() {
         get("/queues/mail/stats"),
         get("/queues/NO-QUEUE/stats"),
         get("/queues/%ff/stats"),
-        post("/queues/mail/pause", ""),
+        post("/queues/%ff/pause", ""),
         post("/queues/mail/resume", ""),
     ] {
         let (status, code, _) = ask(&other, asked).await.problem();
@@ -150,4 +150,22 @@ async fn bad_orders_are_refused() {
         let (status, ..) = ask(&router, get(path)).await.problem();
         assert_eq!(status, 400, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_queue_can_be_paused_before_its_first_task() {
+    let engine = engine();
+    let router = router_over(&engine);
+    let paused = ask(&router, post("/queues/New-Queue/pause", r#"{"note":"not yet"}"#)).await;
+    assert_eq!((paused.status.as_u16(), &paused.json()["queue"]), (200, &json!("New-Queue")));
+    assert_eq!(read(&router, "/queues").await["items"][0]["paused"]["note"], "not yet");
+    let worker = Hand::of(&engine, &["a"]).await;
+    let id = submit(&router, &json!({"type": "a", "queue": "New-Queue"})).await;
+    assert_eq!(reasons(&router, &id).await.0, ["QUEUE_PAUSED"]);
+    assert_eq!(ask(&router, post("/queues/New-Queue/resume", "")).await.status, 200);
+    assert_eq!(worker.end(Outcome::Success { result: None }, None).await, id);
+    assert_eq!(ask(&router, post("/queues/empty/pause", "")).await.status, 200);
+    let resumed = ask(&router, post("/queues/empty/resume", "")).await;
+    assert_eq!((resumed.status.as_u16(), &resumed.json()["paused"]), (200, &Value::Null));
+    assert_eq!(ask(&router, get("/queues/empty/stats")).await.status, 404);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use duly_api::Config;
 use duly_client::Client;
+use duly_client::wire::{CancelRequest, RegisterRequest, SubmitRequest, WorkerLife};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -98,6 +99,26 @@ async fn a_client_is_answered_over_one_connection() {
 }
 
 #[tokio::test]
+async fn a_client_lists_and_drains_workers_waits_and_deletes() {
+    let server = Server::start(Config::default()).await;
+    let client = Client::new(&format!("http://{}", server.address), None).unwrap();
+    let worker = RegisterRequest { types: vec!["A".to_owned()], ..RegisterRequest::default() };
+    let session = client.register(&worker).await.unwrap().session_id;
+    assert_eq!(client.drain_worker(session, true).await.unwrap().state, WorkerLife::Draining);
+    let listed = client.workers().await.unwrap().items;
+    assert_eq!((listed[0].worker_id, listed[0].state), (session, WorkerLife::Draining));
+    assert_eq!(client.drain_worker(session, false).await.unwrap().state, WorkerLife::Active);
+    let task = SubmitRequest::new("nobody");
+    let task = client.submit_and_wait(&task, Duration::from_millis(20)).await.unwrap();
+    let refused = client.delete_task(task.task_id).await.unwrap_err();
+    assert_eq!(refused.code(), Some("STATE_CONFLICT"));
+    client.cancel_task(task.task_id, &CancelRequest::default()).await.unwrap();
+    client.delete_task(&task.task_id.to_string()[..13]).await.unwrap();
+    assert_eq!(client.get_task(task.task_id, None).await.unwrap_err().status(), Some(404));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_large_is_answered_while_it_is_sent() {
     let server = Server::start(Config::default()).await;
     let body = vec![b' '; 8 * 1024 * 1024];
@@ -122,6 +143,33 @@ async fn heads_that_are_too_large_are_refused() {
         drop(stream.write_all(request.as_bytes()).await);
         let answer = read_to_end(&mut stream).await;
         assert!(!answer.contains("200 OK"), "{answer}");
+    }
+    server.stop().await;
+}
+
+/// The HTTP library answers these itself and has no place for a body of ours.
+#[tokio::test]
+async fn what_is_no_request_is_answered_without_a_problem() {
+    let server = Server::start(Config::default()).await;
+    for (sent, status) in [
+        ("nonsense\r\n\r\n".to_owned(), "400 Bad Request"),
+        ("GET /livez HTTP/1.1\r\nbad header\r\n\r\n".to_owned(), "400 Bad Request"),
+        (
+            format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(65_535)),
+            "431 Request Header Fields Too Large",
+        ),
+        (
+            format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: y\r\n".repeat(101)),
+            "431 Request Header Fields Too Large",
+        ),
+    ] {
+        let mut stream = server.connect().await;
+        drop(stream.write_all(sent.as_bytes()).await);
+        let answer = read_to_end(&mut stream).await;
+        let about = &sent[..40.min(sent.len())];
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{about}: {answer}");
+        assert!(answer.contains("content-length: 0\r\n"), "{about}: {answer}");
+        assert!(!answer.contains("x-request-id"), "{about}: {answer}");
     }
     server.stop().await;
 }

@@ -132,3 +132,16 @@ pub(crate) async fn ask(router: &Router, request: Request<Body>) -> Answer {
     let body = body.collect().await.unwrap().to_bytes().to_vec();
     Answer { status: head.status, headers: head.headers, body }
 }
+
+/// Method, path and description of every operation of the OpenAPI document.
+pub(crate) fn operations() -> Vec<(Method, String, serde_json::Value)> {
+    let document = serde_json::to_value(duly_api::document()).unwrap();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = method.to_uppercase().parse().unwrap();
+            operations.push((method, path.clone(), operation.clone()));
+        }
+    }
+    operations
+}

@@ -11,7 +11,7 @@ use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, ask, engine, get, post, request, router, router_over};
+use crate::support::{Answer, Hand, ask, engine, get, post, request, router, router_over};
 
 fn keyed(key: &str, body: &'static str) -> Request<Body> {
     let headers = [("content-type", "application/json"), ("idempotency-key", key)];
@@ -35,8 +35,14 @@ async fn the_documented_body_makes_a_task() {
     assert!(!answer.headers.contains_key("idempotency-replayed"));
     let expected = json!({
         "taskId": id, "type": "email", "queue": "default", "status": "PENDING", "priority": 5,
-        "runAt": task["runAt"], "createdAt": task["createdAt"], "startedAt": null,
-        "finishedAt": null, "run": 1, "attempt": 0, "retries": 3, "epoch": 0, "losses": 0,
+        "runAt": task["runAt"], "createdAt": task["createdAt"], "leasedAt": null,
+        "startedAt": null,
+        "finishedAt": null, "run": 1, "attempt": 0, "retries": 3,
+        "backoff": {
+            "strategy": "exponential", "baseSeconds": 1.0, "factor": 2.0, "capSeconds": 3600.0,
+            "jitter": "full"
+        },
+        "timeoutSeconds": null, "epoch": 0, "losses": 0,
         "worker": null, "payload": {}, "result": null, "error": null, "labels": {},
         "progress": null,
         "dependencies": [], "workflowId": null, "scheduleId": null, "warnings": task["warnings"],
@@ -112,7 +118,8 @@ async fn work_once(engine: &Engine) {
     let source = engine.open_worker(worker).await.unwrap();
     let leases = source.claim(1).await.unwrap();
     let outcome = Outcome::Success { result: Some(r#"{"n":1.50}"#.into()) };
-    let finish = Finish::new(leases[0].task, leases[0].epoch, outcome);
+    let ran = Some(std::time::Duration::ZERO);
+    let finish = Finish { ran, ..Finish::new(leases[0].task, leases[0].epoch, outcome) };
     source.finish(vec![finish]).await.unwrap();
 }
 
@@ -126,7 +133,8 @@ async fn waiting_ends_with_the_outcome() {
     let ended = answer.json();
     assert_eq!((&ended["status"], &ended["attempt"]), (&json!("SUCCESS"), &json!(1)));
     assert_eq!((&ended["worker"], &ended["epoch"]), (&json!("w"), &json!(1)));
-    assert!(ended["finishedAt"].is_string() && ended["startedAt"].is_string());
+    assert!(ended["finishedAt"].is_string() && ended["leasedAt"].is_string());
+    assert_eq!(ended["startedAt"], ended["finishedAt"], "its handler took no time");
     let text = String::from_utf8(answer.body).unwrap();
     assert!(text.contains(r#""result":{"n":1.50}"#), "{text}");
 }
@@ -155,4 +163,50 @@ async fn waiting_ends_with_time_or_with_the_server() {
     let both = async { tokio::join!(long, closing) };
     let (answer, ()) = tokio::time::timeout(Duration::from_secs(10), both).await.unwrap();
     assert_eq!(answer.json()["status"], "PENDING");
+}
+
+#[tokio::test]
+async fn a_submit_can_wait_for_its_outcome() {
+    let engine = engine();
+    let router = router_over(&engine);
+    let worker = Hand::of(&engine, &["a"]).await;
+    let submitted = post("/tasks?wait=30s", r#"{"type":"a"}"#);
+    let success = Outcome::Success { result: Some(r#"{"n":1}"#.into()) };
+    let (answer, id) = tokio::join!(ask(&router, submitted), worker.end(success, None));
+    let task = answer.json();
+    assert_eq!((answer.status.as_u16(), &task["taskId"]), (201, &json!(id)));
+    assert_eq!((&task["status"], &task["result"]["n"]), (&json!("SUCCESS"), &json!(1)));
+    assert_eq!(task["warnings"], json!([]));
+    assert_eq!(answer.headers["location"], format!("/v1/tasks/{id}"));
+}
+
+#[tokio::test]
+async fn a_submit_that_waited_in_vain_answers_with_the_task_as_it_is() {
+    let router = router();
+    for wait in ["0s", "50ms"] {
+        let answer = ask(&router, post(&format!("/v1/tasks?wait={wait}"), r#"{"type":"a"}"#)).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (201, &json!("PENDING")));
+        assert_eq!(answer.json()["warnings"][0]["code"], "NO_WORKER_FOR_TYPE");
+    }
+    for bad in ["61s", "5", "", "-1s", "1s&wait=1s"] {
+        let answer = ask(&router, post(&format!("/tasks?wait={bad}"), r#"{"type":"b"}"#)).await;
+        assert_eq!(answer.problem().1, "INVALID_PARAMETER", "{bad}");
+    }
+    let none = ask(&router, get("/tasks?filter=type:b")).await.json();
+    assert_eq!(none["items"], json!([]), "a refused submit stores nothing");
+}
+
+#[tokio::test]
+async fn a_repeated_submit_waits_for_the_first_ones_task() {
+    let engine = engine();
+    let router = router_over(&engine);
+    let first = ask(&router, keyed("k", r#"{"type":"a"}"#)).await.json();
+    let worker = Hand::of(&engine, &["a"]).await;
+    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let again = request(Method::POST, "/tasks?wait=30s", &headers);
+    let again = again.map(|_| Body::from(r#"{"type":"a"}"#));
+    let (answer, _) =
+        tokio::join!(ask(&router, again), worker.end(Outcome::Success { result: None }, None));
+    assert_eq!((answer.status.as_u16(), &answer.json()["taskId"]), (200, &first["taskId"]));
+    assert_eq!(answer.json()["status"], "SUCCESS");
 }

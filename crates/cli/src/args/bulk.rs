@@ -1,9 +1,8 @@
 //! Flags of `duly bulk`.
 
 use clap::{Args, Subcommand};
-use duly_core::id::TaskId;
 
-use super::{ClientArgs, FilterArgs};
+use super::{ClientArgs, FilterArgs, TaskRef};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BulkCommand {
@@ -13,8 +12,8 @@ pub(crate) enum BulkCommand {
     Retry(BulkArgs),
     /// Run tasks again that have ended; those that failed if no status is given
     Replay(BulkReplayArgs),
-    /// Delete tasks that have ended, for ever
-    Delete(BulkDeleteArgs),
+    /// Delete tasks that have ended, for ever; needs --yes where there is no terminal to ask on
+    Delete(BulkArgs),
     /// See how far an order is, and how it ended
     Status(BulkStatusArgs),
     /// Stop an order: what is done stays done
@@ -34,6 +33,9 @@ pub(crate) struct BulkArgs {
     /// Do nothing, and tell for how many tasks it would be
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Do not ask on a terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Show progress until it has ended: exit 6 if it failed or was aborted
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) wait: bool,
@@ -60,19 +62,10 @@ pub(crate) struct BulkReplayArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct BulkDeleteArgs {
-    #[command(flatten)]
-    pub(crate) bulk: BulkArgs,
-    /// Confirm: what is deleted is gone for ever
-    #[arg(long, required_unless_present = "dry_run")]
-    pub(crate) yes: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct BulkStatusArgs {
-    /// The order
+    /// The order: its id, or the first 13 or more characters of it
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     /// Show progress until it has ended: exit 6 if it failed or was aborted
     #[arg(long)]
     pub(crate) wait: bool,
@@ -82,9 +75,9 @@ pub(crate) struct BulkStatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BulkIdArgs {
-    /// The order
+    /// The order: its id, or the first 13 or more characters of it
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -12,8 +12,8 @@ pub(crate) enum DlqCommand {
     Groups(DlqGroupsArgs),
     /// Run dead letters again
     Replay(DlqReplayArgs),
-    /// Delete dead letters for ever
-    Purge(DlqPurgeArgs),
+    /// Delete dead letters for ever; needs --yes where there is no terminal to ask on
+    Purge(DlqOrderArgs),
 }
 
 #[derive(Debug, Args)]
@@ -44,23 +44,25 @@ pub(crate) struct DlqGroupsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DlqReplayArgs {
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
+    pub(crate) order: DlqOrderArgs,
     /// Spread the runs: so many become due each second; all at once if absent
     #[arg(long, value_name = "N")]
     pub(crate) per_second: Option<f64>,
-    #[command(flatten)]
-    pub(crate) client: ClientArgs,
 }
 
+/// Which dead letters, and how to go about it.
 #[derive(Debug, Args)]
-pub(crate) struct DlqPurgeArgs {
+pub(crate) struct DlqOrderArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Every one of them; needed where no term spares anything
+    /// Every dead letter; needed where there is no filter
     #[arg(long)]
     pub(crate) all: bool,
-    /// Confirm: what is purged is gone for ever
-    #[arg(long, required = true)]
+    /// Do nothing, and tell for how many dead letters it would be
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask on a terminal
+    #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 /// Which tasks or dead letters; see docs/filters.md.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct FilterArgs {
     /// Terms that must all hold: status:FAILED,CANCELLED queue:NAME type:NAME label.KEY:VALUE
     /// since:24h until:INSTANT error:TEXT group:GROUP worker:NAME
@@ -12,13 +12,32 @@ pub(crate) struct FilterArgs {
     /// The same in one text, such as 'queue:mail error:"timed out" since:24h'
     #[arg(long, value_name = "TERMS", conflicts_with = "terms")]
     pub(crate) filter: Option<String>,
+    /// Only in this state, such as failed, or in one of several: failed,cancelled
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<String>,
+    /// Only of this queue
+    #[arg(long, value_name = "QUEUE")]
+    pub(crate) queue: Option<String>,
+    /// Only of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) task_type: Option<String>,
 }
 
 impl FilterArgs {
     /// The filter as one text.
     pub(crate) fn text(&self) -> String {
-        let terms = || self.terms.iter().map(|term| quoted(term)).collect::<Vec<_>>().join(" ");
-        self.filter.clone().unwrap_or_else(terms)
+        let mut terms: Vec<_> = self.filter.iter().cloned().collect();
+        terms.extend(self.terms.iter().map(|term| quoted(term)));
+        let flags = [("status", &self.status), ("queue", &self.queue), ("type", &self.task_type)];
+        for (key, value) in flags {
+            terms.extend(value.iter().map(|value| quoted(&format!("{key}:{value}"))));
+        }
+        terms.join(" ")
+    }
+
+    /// Whether it spares nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text().trim().is_empty()
     }
 
     /// The filter as a flag for a shell, with a space before it; nothing if there is none.
@@ -50,7 +69,21 @@ mod tests {
     use super::*;
 
     fn args(terms: &[&str]) -> FilterArgs {
-        FilterArgs { terms: terms.iter().map(|&term| term.to_owned()).collect(), filter: None }
+        let terms = terms.iter().map(|&term| term.to_owned()).collect();
+        FilterArgs { terms, ..FilterArgs::default() }
+    }
+
+    #[test]
+    fn flags_are_terms() {
+        let short = FilterArgs {
+            filter: Some("since:1h".to_owned()),
+            status: Some("failed".to_owned()),
+            queue: Some("mail".to_owned()),
+            task_type: Some("email".to_owned()),
+            ..FilterArgs::default()
+        };
+        assert_eq!(short.text(), "since:1h status:failed queue:mail type:email");
+        assert!(!short.is_empty() && args(&[]).is_empty() && args(&[" "]).is_empty());
     }
 
     #[test]

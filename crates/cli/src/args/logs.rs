@@ -1,19 +1,23 @@
 //! `duly task logs` and `duly task watch`.
 
 use clap::ValueEnum;
-use duly_core::id::TaskId;
+
+use super::TaskRef;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
     /// The task
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     /// Go on until the run has ended
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Only the attempt under this grant; see `duly task attempts`
     #[arg(long, value_name = "N")]
     pub(crate) epoch: Option<u32>,
+    /// Begin each line with the time at which it arrived
+    #[arg(short, long)]
+    pub(crate) timestamps: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// How to print on standard output
@@ -25,7 +29,7 @@ pub(crate) struct LogsArgs {
 pub(crate) struct WatchArgs {
     /// The task
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -12,6 +12,9 @@ pub(crate) enum NodeCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NodeListArgs {
+    /// Also those that have been silent for more than 10 minutes
+    #[arg(long)]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -59,6 +59,10 @@ pub(crate) struct ServeArgs {
     /// What to log on standard error; -v says more [default: warn]
     #[arg(long, value_name = "LEVEL", env = "DULY_LOG_LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
+    /// Switch on a bug that the tests must catch
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,
 }
 
 /// How much is logged.

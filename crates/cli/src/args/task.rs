@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use clap::Subcommand;
-use duly_core::id::TaskId;
+use duly_client::wire::Backoff;
 use duly_core::time::Timestamp;
 
-use super::{ClientArgs, FilterArgs, ImportArgs, LogsArgs, WatchArgs, duration, label};
+use super::back_off::back_off;
+use super::{ClientArgs, FilterArgs, ImportArgs, LogsArgs, TaskRef, WatchArgs, duration, label};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
@@ -14,26 +15,28 @@ pub(crate) enum TaskCommand {
     Run(RunArgs),
     /// Submit the tasks of a file, one per line; started again, it goes on where it ended
     Import(ImportArgs),
-    /// Show a task
+    /// Show tasks
     Get(GetArgs),
     /// List tasks, newest due time first
     List(ListArgs),
     /// Tell why a task does not run
     Explain(ExplainArgs),
-    /// Show the attempts of a task that went wrong
+    /// Show the attempts of a task that have ended
     Attempts(AttemptsArgs),
     /// Show what a task has logged, live if asked to
     Logs(LogsArgs),
     /// Follow a task until its outcome: exit 6 if it failed
     Watch(WatchArgs),
-    /// End a task that waits or runs
+    /// End tasks that wait or run
     Cancel(CancelArgs),
     /// Change a task that waits
     Edit(EditArgs),
-    /// Run a task again that has ended
+    /// Run tasks again that have ended
     Replay(ReplayArgs),
-    /// Start the next attempt of a task now
+    /// Start the next attempt of tasks now
     Retry(RetryArgs),
+    /// Delete tasks that have ended, with everything about them
+    Delete(DeleteArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -47,7 +50,8 @@ pub(crate) struct RunArgs {
     /// Where the task waits
     #[arg(long)]
     pub(crate) queue: Option<String>,
-    /// 0 to 9; 9 runs first
+    /// 0 to 9: among tasks due at about the same time, a higher one starts first; each level is
+    /// worth one minute of waiting
     #[arg(long)]
     pub(crate) priority: Option<u8>,
     /// Start this much later, such as 30s or 2h
@@ -59,6 +63,10 @@ pub(crate) struct RunArgs {
     /// How many failed attempts may be followed by another
     #[arg(long)]
     pub(crate) retries: Option<u32>,
+    /// How retries are spaced: none, fixed, linear or exponential, then any of base=DURATION,
+    /// factor=N, cap=DURATION and jitter=none|equal|full, such as fixed,base=5s,jitter=none
+    #[arg(long, value_name = "BACKOFF", value_parser = back_off)]
+    pub(crate) backoff: Option<Backoff>,
     /// How long the handler may run
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
@@ -68,9 +76,10 @@ pub(crate) struct RunArgs {
     /// Makes a repeated submit answer with the first one's task
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
-    /// Wait for the outcome and print the result: exit 6 if it failed, 7 if it took longer
+    /// Wait for the outcome and print the result: exit 6 if it failed, 7 if it took longer, an hour
+    /// if absent; the time follows a `=`, as in --wait=30s
     #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1,
-          default_missing_value = "1h")]
+          require_equals = true, default_missing_value = "1h")]
     pub(crate) wait: Option<Duration>,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
@@ -78,12 +87,13 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GetArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
-    /// Wait for the outcome first: exit 6 if it failed, 7 if it took longer
+    /// The tasks: each its id, or the first 13 or more characters of it
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<TaskRef>,
+    /// Wait for the outcome first: exit 6 if it failed, 7 if it took longer, an hour if absent; the
+    /// time follows a `=`, as in --wait=30s
     #[arg(long, value_name = "DURATION", value_parser = duration, num_args = 0..=1,
-          default_missing_value = "1h")]
+          require_equals = true, default_missing_value = "1h")]
     pub(crate) wait: Option<Duration>,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
@@ -108,27 +118,27 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AttemptsArgs {
-    /// The task
+    /// The task: its id, or the first 13 or more characters of it
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// The task
+    /// The task: its id, or the first 13 or more characters of it
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CancelArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    /// The tasks: each its id, or the first 13 or more characters of it
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<TaskRef>,
     /// Why, for people
     #[arg(long)]
     pub(crate) reason: Option<String>,
@@ -138,13 +148,14 @@ pub(crate) struct CancelArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EditArgs {
-    /// The task
+    /// The task: its id, or the first 13 or more characters of it
     #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    pub(crate) id: TaskRef,
     /// JSON for the handler instead of what it has; @FILE reads a file, - standard input
     #[arg(short, long, value_name = "JSON")]
     pub(crate) data: Option<String>,
-    /// 0 to 9; 9 runs first
+    /// 0 to 9: among tasks due at about the same time, a higher one starts first; each level is
+    /// worth one minute of waiting
     #[arg(long)]
     pub(crate) priority: Option<u8>,
     /// Start this much later than now, such as 30s or 2h
@@ -168,9 +179,9 @@ pub(crate) struct EditArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    /// The tasks: each its id, or the first 13 or more characters of it
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<TaskRef>,
     /// JSON for the handler instead of what it had; @FILE reads a file, - standard input
     #[arg(short, long, value_name = "JSON")]
     pub(crate) data: Option<String>,
@@ -180,9 +191,18 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetryArgs {
-    /// The task
-    #[arg(value_name = "ID")]
-    pub(crate) id: TaskId,
+    /// The tasks: each its id, or the first 13 or more characters of it
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<TaskRef>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// The tasks: each its id, or the first 13 or more characters of it
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<TaskRef>,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

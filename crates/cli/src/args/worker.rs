@@ -3,15 +3,38 @@
 use std::time::Duration;
 
 use clap::Subcommand;
+use duly_core::id::SessionId;
 use duly_core::name::{QueueName, TypeName};
 use ipnet::IpNet;
 
-use super::{concurrency, duration};
+use super::{ClientArgs, concurrency, duration};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerCommand {
     /// Run tasks of a server elsewhere with the built-in handlers
     Run(WorkerRunArgs),
+    /// List the workers that are connected, and what they serve
+    List(WorkerListArgs),
+    /// Let a worker finish its tasks and take no new ones, for a restart or a deployment
+    Drain(WorkerDrainArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerListArgs {
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerDrainArgs {
+    /// The worker's id, as `duly worker list` shows it
+    #[arg(value_name = "ID")]
+    pub(crate) id: SessionId,
+    /// Let the worker take new tasks again
+    #[arg(long)]
+    pub(crate) resume: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -4,9 +4,11 @@ mod show;
 
 use duly_client::Client;
 use duly_client::wire::{BulkAnswer, BulkRequest, BulkView};
+use duly_core::bulk::BulkAction;
 
 use self::show::Bar;
 use super::connect;
+use super::preview::Order;
 use crate::args::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs, Output};
 use crate::exit::Ending;
 use crate::output;
@@ -24,7 +26,7 @@ pub(crate) fn run(command: BulkCommand) -> anyhow::Result<Ending> {
                 let order = BulkRequest { per_second, ..request("replay", &args.bulk) };
                 give(&args.bulk, order).await
             }
-            BulkCommand::Delete(args) => give(&args.bulk, request("delete", &args.bulk)).await,
+            BulkCommand::Delete(args) => give(&args, request("delete", &args)).await,
             BulkCommand::Status(args) => status(&args).await,
             BulkCommand::Abort(args) => abort(&args).await,
             BulkCommand::List(args) => list(&args).await,
@@ -42,11 +44,26 @@ fn request(action: &str, args: &BulkArgs) -> BulkRequest {
     }
 }
 
+/// The same order in words.
+fn words(order: &BulkRequest) -> Order {
+    let known = BulkAction::ALL.iter().find(|(word, _)| *word == order.action);
+    let (verb, action) = *known.expect("every action has its word");
+    Order { verb, noun: "task", is_final: action == BulkAction::Delete }
+}
+
 async fn give(args: &BulkArgs, order: BulkRequest) -> anyhow::Result<Ending> {
-    let client = connect(&args.client)?;
+    let (client, words) = (connect(&args.client)?, words(&order));
+    if !args.dry_run && words.must_ask(args.yes)? {
+        let trial = BulkRequest { dry_run: Some(true), ..order.clone() };
+        if let BulkAnswer::Preview(found) = client.bulk(&trial).await?
+            && !words.ask(&found)?
+        {
+            return Ok(Ending::Unwell);
+        }
+    }
     let bulk = match client.bulk(&order).await? {
-        BulkAnswer::Preview(preview) => {
-            show::preview(&order.action, &preview, args.client.output)?;
+        BulkAnswer::Preview(found) => {
+            words.show(&found, args.client.output)?;
             return Ok(Ending::Ok);
         }
         BulkAnswer::Started(bulk) => bulk,
@@ -61,7 +78,7 @@ async fn give(args: &BulkArgs, order: BulkRequest) -> anyhow::Result<Ending> {
 
 async fn status(args: &BulkStatusArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let bulk = client.get_bulk(args.id, None).await?;
+    let bulk = client.get_bulk(&args.id, None).await?;
     if args.wait && !bulk.status.is_terminal() {
         return follow(&client, bulk, args.client.output).await;
     }
@@ -94,7 +111,7 @@ async fn follow(client: &Client, mut bulk: BulkView, format: Output) -> anyhow::
 
 async fn abort(args: &BulkIdArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let bulk = client.abort_bulk(args.id).await?;
+    let bulk = client.abort_bulk(&args.id).await?;
     show::one(&bulk, args.client.output)?;
     output::say("aborted; what was done stays done; next: duly bulk list");
     Ok(Ending::Ok)

@@ -70,7 +70,7 @@ fn print(args: &MigrateArgs, applied: usize, migrations: &[Migration]) -> anyhow
             for it in migrations {
                 table.add_row([it.version.to_string(), output::instant(it.applied_at)]);
             }
-            output::data(&output::trimmed(&table))
+            output::data(&output::render(&table))
         }
         Output::Id => migrations.iter().try_for_each(|it| output::data(&it.version.to_string())),
     }

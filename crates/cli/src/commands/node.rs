@@ -1,11 +1,14 @@
 //! `duly node …`: the processes of the server.
 
-use duly_client::wire::{NodeList, NodeView};
+use duly_client::wire::{NodeLife, NodeList, NodeView};
 
 use super::connect;
 use crate::args::{NodeCommand, NodeListArgs, Output};
 use crate::exit::Ending;
-use crate::output;
+use crate::output::{self, Paint};
+
+/// Nodes that have been silent for so many seconds are not shown unless asked for.
+const HIDDEN_AFTER: f64 = 600.0;
 
 pub(crate) fn run(command: NodeCommand) -> anyhow::Result<Ending> {
     super::block_on(async {
@@ -16,12 +19,21 @@ pub(crate) fn run(command: NodeCommand) -> anyhow::Result<Ending> {
 }
 
 async fn list(args: &NodeListArgs) -> anyhow::Result<Ending> {
-    let nodes = connect(&args.client)?.list_nodes().await?;
+    let mut nodes = connect(&args.client)?.list_nodes().await?;
+    let known = nodes.items.len();
+    if !args.all {
+        nodes.items.retain(|node| node.beat_age_seconds < HIDDEN_AFTER);
+    }
+    let hidden = (known - nodes.items.len()) as u64;
     match args.client.output {
         Output::Json => output::json(&nodes)?,
         Output::Table => {
             output::data(&table_of(&nodes.items))?;
             output::say(&leads(&nodes));
+            if hidden > 0 {
+                let dead = output::count(hidden, "node");
+                output::say(&format!("{dead} silent for more than 10 minutes: --all"));
+            }
         }
         Output::Id => {
             for node in &nodes.items {
@@ -40,18 +52,26 @@ fn leads(nodes: &NodeList) -> String {
 }
 
 fn table_of(nodes: &[NodeView]) -> String {
-    let mut table =
-        output::table(&["id", "name", "roles", "version", "address", "last beat", "leads"]);
+    let header = ["id", "name", "state", "leads", "roles", "version", "address", "last beat"];
+    let mut table = output::table(&header)
+        .shorten(&["name"], 12)
+        .leave_out(&["version", "roles", "last beat", "address"])
+        .paint("state", Paint::HEALTH);
     for node in nodes {
         table.add_row([
             node.node_id.to_string(),
             node.name.clone(),
+            match node.state {
+                NodeLife::Alive => "alive",
+                NodeLife::Silent => "silent",
+            }
+            .to_owned(),
+            if node.is_leader { "yes" } else { "-" }.to_owned(),
             node.roles.join(","),
             node.version.clone(),
             node.address.clone().unwrap_or_else(|| "-".to_owned()),
             format!("{:.1} s ago", node.beat_age_seconds),
-            if node.is_leader { "yes" } else { "-" }.to_owned(),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }

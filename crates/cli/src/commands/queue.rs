@@ -6,7 +6,7 @@ use duly_client::wire::{PauseRequest, QueueView};
 use super::{connect, watch};
 use crate::args::{Output, QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
 use crate::exit::Ending;
-use crate::output;
+use crate::output::{self, Paint};
 
 pub(crate) fn run(command: QueueCommand) -> anyhow::Result<Ending> {
     super::block_on(async {
@@ -91,21 +91,16 @@ fn print(queue: &QueueView, format: Output) -> anyhow::Result<()> {
 }
 
 fn table_of(queues: &[QueueView]) -> String {
-    let mut table = output::table(&[
-        "queue",
-        "waiting",
-        "due",
-        "running",
-        "dead",
-        "in/s",
-        "started/s",
-        "oldest due",
-        "state",
-    ]);
+    let header =
+        ["queue", "waiting", "due", "running", "dead", "in/s", "started/s", "oldest due", "state"];
+    let mut table = output::table(&header)
+        .shorten(&["state"], 12)
+        .leave_out(&["oldest due", "in/s", "started/s", "due"])
+        .paint("state", Paint::HEALTH);
     for queue in queues {
         let state = match &queue.paused {
             None => "open".to_owned(),
-            Some(pause) => format!("paused {}", output::first_line(&pause.note)),
+            Some(pause) => format!("paused {}", pause.note),
         };
         table.add_row([
             queue.queue.clone(),
@@ -119,5 +114,5 @@ fn table_of(queues: &[QueueView]) -> String {
             state,
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod control;
+mod each;
 mod explain;
 mod get;
 mod import;
@@ -10,6 +11,7 @@ mod logs;
 mod run;
 mod watch;
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use duly_client::Client;
@@ -38,6 +40,7 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
             TaskCommand::Edit(args) => control::edit(args).await,
             TaskCommand::Replay(args) => control::replay(args).await,
             TaskCommand::Retry(args) => control::retry(&args).await,
+            TaskCommand::Delete(args) => control::delete(&args).await,
         }
     })
 }
@@ -51,17 +54,19 @@ fn print(task: &TaskView, format: Output) -> anyhow::Result<()> {
     }
 }
 
-/// Waits for an outcome, in as many requests as it takes. `None`: it took longer.
-async fn wait(client: &Client, id: TaskId, patience: Duration) -> anyhow::Result<Option<TaskView>> {
+/// Waits for an outcome, in as many requests as it takes. A task that takes longer is returned as
+/// it is then.
+async fn wait(
+    client: &Client,
+    id: impl Display,
+    patience: Duration,
+) -> Result<TaskView, duly_client::Error> {
     let start = Instant::now();
     loop {
         let left = patience.saturating_sub(start.elapsed());
-        let task = client.get_task(id, Some(left.min(WAIT))).await?;
-        if task.status.is_terminal() {
-            return Ok(Some(task));
-        }
-        if start.elapsed() >= patience {
-            return Ok(None);
+        let task = client.get_task(&id, Some(left.min(WAIT))).await?;
+        if task.status.is_terminal() || start.elapsed() >= patience {
+            return Ok(task);
         }
     }
 }
@@ -73,13 +78,14 @@ fn too_long(id: TaskId, patience: Duration) -> Ending {
     Ending::WaitedTooLong
 }
 
-/// Prints a task that has ended: its result alone in table form, so that it can be piped.
-fn print_ended(task: &TaskView, format: Output) -> anyhow::Result<Ending> {
+/// Prints a task that has ended: its result alone in table form, so that it can be piped. Without
+/// a format it says only how it ended.
+fn print_ended(task: &TaskView, format: Option<Output>) -> anyhow::Result<Ending> {
     match (format, &task.result) {
-        (Output::Json, _) => output::json(task)?,
-        (Output::Id, _) => output::data(&task.task_id.to_string())?,
-        (Output::Table, Some(result)) => output::data(result.get())?,
-        (Output::Table, None) => {}
+        (Some(Output::Json), _) => output::json(task)?,
+        (Some(Output::Id), _) => output::data(&task.task_id.to_string())?,
+        (Some(Output::Table), Some(result)) => output::data(result.get())?,
+        (Some(Output::Table), None) | (None, _) => {}
     }
     let attempts = output::count(task.attempt, "attempt");
     if task.status == Status::Success {
@@ -90,8 +96,15 @@ fn print_ended(task: &TaskView, format: Output) -> anyhow::Result<Ending> {
     Ok(Ending::TaskFailed)
 }
 
-/// Why a task ended so, behind what else is said of it.
+/// Why a task ended so, behind what else is said of it. The code of a cancelled task says nothing
+/// that its status does not.
 fn why(task: &TaskView) -> String {
-    let error = task.error.as_ref();
-    error.map_or(String::new(), |error| format!(": {}: {}", error.code, error.message))
+    match &task.error {
+        None => String::new(),
+        Some(error) if error.code != task.status.as_str() => {
+            format!(": {}", output::failure(error))
+        }
+        Some(error) if error.message.is_empty() => String::new(),
+        Some(error) => format!(": {}", error.message),
+    }
 }

@@ -1,5 +1,7 @@
-//! `duly worker …`: workers beside the server's own.
+//! `duly worker …`: run a worker, look at workers and drain them.
 
+mod drain;
+mod list;
 mod run;
 
 use anyhow::Context as _;
@@ -8,10 +10,12 @@ use crate::args::WorkerCommand;
 use crate::exit::Ending;
 
 pub(crate) fn run(command: WorkerCommand) -> anyhow::Result<Ending> {
-    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    runtime.block_on(async {
-        match command {
-            WorkerCommand::Run(args) => run::run(&args).await,
+    match command {
+        WorkerCommand::Run(args) => {
+            let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+            runtime.block_on(run::run(&args))
         }
-    })
+        WorkerCommand::List(args) => super::block_on(list::run(&args)),
+        WorkerCommand::Drain(args) => super::block_on(drain::run(&args)),
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) tenants: Tenants,
     /// A bug that the tests must catch.
     #[cfg(feature = "planted-bugs")]
-    pub(crate) planted_bug: Option<duly_store::sqlite::PlantedBug>,
+    pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,
 }
 
 impl Plan {

@@ -113,6 +113,11 @@ pub(super) async fn open(plan: &Plan) -> anyhow::Result<Opened> {
         StorePlace::Postgres(url) => {
             let store = PostgresStore::open(url.reveal(), rules).await;
             let store = store.context("cannot start on this store")?;
+            #[cfg(feature = "planted-bugs")]
+            let store = match plan.planted_bug {
+                Some(bug) => store.with_bug(bug),
+                None => store,
+            };
             Ok(Opened { store: Arc::new(store), reclaimed: 0 })
         }
     }

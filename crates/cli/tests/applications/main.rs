@@ -9,5 +9,6 @@ mod late;
 mod refusals;
 mod rights;
 mod same_row;
+mod search_path;
 mod submit;
 mod world;

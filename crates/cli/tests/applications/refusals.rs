@@ -25,7 +25,9 @@ async fn every_bad_argument_is_named_and_nothing_is_stored() {
     let bad = [
         ("NULL", "type", "REQUIRED"),
         ("''", "type", "INVALID_NAME"),
-        ("'E-Mail'", "type", "INVALID_NAME"),
+        ("'-E-Mail'", "type", "INVALID_NAME"),
+        ("'Duly.Bulk'", "type", "INVALID_NAME"),
+        ("'email', tenant => 'Acme'", "tenant", "INVALID_NAME"),
         ("'duly.bulk'", "type", "INVALID_NAME"),
         ("E'email\\n'", "type", "INVALID_NAME"),
         ("'é'", "type", "INVALID_NAME"),
@@ -165,4 +167,15 @@ async fn there_are_so_many_lanes_and_no_more() {
     let expected = ("54000".to_owned(), String::new(), "LANE_LIMIT".to_owned());
     assert_eq!(refusal(&app, "'sms'").await, expected);
     app.submit("'email'").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_tell_upper_from_lower_case() {
+    let Some(world) = World::start(1).await else { return };
+    let app = world.connect().await;
+    let lanes = "SELECT count(*) FROM duly.lane WHERE lower(queue) = 'mail'";
+    for (arguments, found) in [("'E-Mail', queue => 'Mail'", 1), ("'e-mail', queue => 'mail'", 2)] {
+        app.submit(arguments).await.unwrap();
+        assert_eq!(app.count(lanes).await, found);
+    }
 }

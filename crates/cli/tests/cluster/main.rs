@@ -1,12 +1,18 @@
 //! Many nodes of the real binary on one PostgreSQL: killed, paused, stopped, outlived, and cut off from it.
 
 mod break_off;
+mod clock_step;
+mod delayed;
 mod full_disk;
 mod idle;
 mod kill;
+mod late_answers;
 mod once;
 mod pause;
+mod restore;
 mod scale;
+mod spread;
+mod stall;
 mod start;
 mod stop;
 mod upgrade;

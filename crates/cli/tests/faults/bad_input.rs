@@ -77,7 +77,7 @@ fn bodies() -> Vec<Case> {
         "{}",
         r#"{"type":7}"#,
         r#"{"type":""}"#,
-        r#"{"type":"ECHO"}"#,
+        r#"{"type":"echo!"}"#,
         r#"{"type":"e\u0000cho"}"#,
         r#"{"type":"\ud800"}"#,
         r#"{"type":"echo","type":"echo"}"#,

@@ -1,6 +1,6 @@
 //! People who cancel, against a worker that claims and finishes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -12,7 +12,7 @@ use duly_client::{Client, Error};
 use duly_core::id::{SessionId, TaskId};
 use duly_core::state::Status;
 use duly_testkit::report;
-use duly_testkit::wait::observe_for;
+use duly_testkit::wait::{PATIENCE, eventually, observe_for};
 use futures_util::future::{join_all, try_join_all};
 use rand::Rng as _;
 use rand::seq::SliceRandom as _;
@@ -75,6 +75,42 @@ async fn cancel_and_finish_have_one_winner_each() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A worker that holds leases it has not started learns of a cancel at once, and not only with its
+/// next heartbeat, which is 10 s away here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_cancelled_before_its_start_is_not_started() -> anyhow::Result<()> {
+    let site = Site::start_with(&["--concurrency", "0", "--session-ttl", "30s"]).await?;
+    let worker = site.worker("ahead", 1).await?;
+    // Short tasks first, so that the worker takes leases ahead.
+    let short = site.submit_all(&vec![task("work", Duration::ZERO); 50]).await?;
+    for id in short {
+        site.outcome(id).await?;
+    }
+    let long = site.submit(task("work", Duration::from_millis(800))).await?;
+    site.until("the long task runs", |effects| {
+        effects.iter().any(|line| line.event.task == long).then_some(())
+    })
+    .await?;
+    let waiting = site.submit_all(&vec![task("work", Duration::ZERO); 10]).await?;
+    let client = site.server.client();
+    let leased = || async {
+        let first = client.get_task(waiting[0], None).await.ok()?;
+        (first.status == Status::Running).then_some(())
+    };
+    eventually("leases are taken ahead", PATIENCE, leased).await?;
+    for id in &waiting {
+        client.cancel_task(*id, &CancelRequest::default()).await?;
+    }
+    assert_eq!(site.outcome(long).await?.status, Status::Success, "the long one was not cancelled");
+    // Whatever the worker would start now, it starts before this one.
+    let last = site.submit(task("work", Duration::ZERO)).await?;
+    site.outcome(last).await?;
+    let started = site.effects()?.into_iter().map(|line| line.event.task).collect::<HashSet<_>>();
+    let wrongly: Vec<_> = waiting.iter().filter(|id| started.contains(*id)).collect();
+    assert!(wrongly.is_empty(), "cancelled, and started afterwards: {wrongly:?}");
+    worker.stop().await
+}
+
 impl Winners {
     /// Counts one task; an error if it has no winner, or two.
     fn judge(
@@ -116,12 +152,7 @@ impl Runner {
     }
 
     async fn claim(&self) -> anyhow::Result<Vec<LeaseView>> {
-        let claim = ClaimRequest {
-            session_id: self.session,
-            seq: self.sequence,
-            max: ROUND,
-            wait_seconds: None,
-        };
+        let claim = ClaimRequest::new(self.session, self.sequence, ROUND);
         // A sign of life with every claim: a round is far shorter than the TTL.
         self.client.heartbeat(self.session, &HeartbeatRequest::default()).await?;
         Ok(self.client.claim(&claim).await?.leases)
@@ -131,6 +162,7 @@ impl Runner {
     async fn finish(&self, leases: Vec<LeaseView>) -> anyhow::Result<HashMap<TaskId, LeaseStatus>> {
         let calls = leases.iter().map(|lease| async {
             let outcome = OutcomeView {
+                elapsed_seconds: None,
                 task_id: lease.task.task_id,
                 epoch: lease.epoch,
                 outcome: OutcomeKind::Success,

@@ -30,10 +30,14 @@ struct Site {
 
 impl Site {
     async fn start(extra: &[&str]) -> anyhow::Result<Self> {
-        let data = tempfile::tempdir()?;
         let mut flags = vec!["--concurrency", "0", "--session-ttl", "1s"];
         flags.extend(extra);
-        let server = Server::start(Path::new(DULY), data.path(), &flags).await?;
+        Self::start_with(&flags).await
+    }
+
+    async fn start_with(flags: &[&str]) -> anyhow::Result<Self> {
+        let data = tempfile::tempdir()?;
+        let server = Server::start(Path::new(DULY), data.path(), flags).await?;
         Ok(Self { server, effects: data.path().join("effects.jsonl"), _data: data })
     }
 

@@ -28,7 +28,8 @@ impl Client {
         beat: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, Error> {
         let url = self.url(&["v1", "sessions", &session.to_string(), "heartbeat"]);
-        self.call(Method::POST, url, Some(encode(beat)), Duration::ZERO).await
+        let wait = beat.wait_seconds.and_then(duration).unwrap_or_default();
+        self.call(Method::POST, url, Some(encode(beat)), wait).await
     }
 
     /// Waits for leases; none when the time is over. Safe to repeat with the same number.

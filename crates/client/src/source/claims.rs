@@ -16,7 +16,7 @@ use super::link::{Link, session_is_gone};
 use super::patience::Patience;
 use crate::error::Error;
 use crate::wire::lease::seconds;
-use crate::wire::{ClaimAnswer, ClaimRequest};
+use crate::wire::{ClaimAnswer, ClaimRequest, LeaseRef};
 
 /// How long the server may wait for work before it answers with none.
 const WAIT: Duration = Duration::from_secs(30);
@@ -71,6 +71,7 @@ impl Claims {
     }
 
     fn take(&mut self, link: &Link, answer: ClaimAnswer) {
+        link.lose(LeaseRef::taken_back(&answer.lost, &answer.cancel));
         if answer.seq != self.next.seq || answer.leases.is_empty() {
             return;
         }
@@ -90,12 +91,8 @@ impl Claims {
 
 /// The answer to one claim, if it comes in time.
 async fn ask(link: &Link, batch: Batch, max: usize) -> Option<Result<ClaimAnswer, Error>> {
-    let claim = ClaimRequest {
-        session_id: batch.session,
-        seq: batch.seq,
-        max,
-        wait_seconds: Some(seconds(WAIT)),
-    };
+    let wait_seconds = Some(seconds(WAIT));
+    let claim = ClaimRequest { wait_seconds, ..ClaimRequest::new(batch.session, batch.seq, max) };
     tokio::time::timeout(WAIT + SLACK, link.client.claim(&claim)).await.ok()
 }
 

@@ -1,16 +1,19 @@
-//! The loop that beats: one sign of life for everything that is held. The answer tells which
-//! leases are gone.
+//! The loop that beats: one sign of life for everything that is held. The answer tells which leases are
+//! gone. The server keeps it until there is something to tell or the next beat is due, so that a worker
+//! learns of a cancellation within milliseconds, also while it claims nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use duly_core::limits::CONCURRENCY;
+use duly_core::limits::{CONCURRENCY, WAIT};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::link::{Link, Session, session_is_gone};
 use super::patience::Patience;
-use crate::wire::{HeartbeatAnswer, HeartbeatRequest};
+use crate::wire::lease::seconds;
+use crate::wire::{HeartbeatAnswer, HeartbeatRequest, LeaseRef};
 
 /// How long the worker may take to say what it has not started. Saying nothing is safe: should
 /// it die, more is counted as lost.
@@ -26,8 +29,12 @@ pub(super) async fn run(link: Arc<Link>) {
             let mut changed = link.session.subscribe();
             let session = *changed.borrow_and_update();
             let next = async {
-                tokio::time::sleep(session.heartbeat).await;
-                beat(&link, session, &mut patience).await;
+                let begun = Instant::now();
+                let news = beat(&link, session, &mut patience).await;
+                if !news {
+                    // A server that answers at once must not be asked again at once.
+                    tokio::time::sleep_until(begun + session.heartbeat).await;
+                }
             };
             tokio::select! {
                 () = next => {}
@@ -42,18 +49,24 @@ pub(super) async fn run(link: Arc<Link>) {
     }
 }
 
-/// Beats until it is answered.
-async fn beat(link: &Link, session: Session, patience: &mut Patience) {
+/// Beats until it is answered; whether there was something to tell.
+async fn beat(link: &Link, session: Session, patience: &mut Patience) -> bool {
     loop {
         let received = link.held.lock().received(session.id);
-        let request = HeartbeatRequest { received, unstarted: unstarted(link).await };
+        let unstarted = unstarted(link).await;
+        let wait_seconds = Some(seconds(session.heartbeat.min(WAIT)));
+        let request = HeartbeatRequest { received, unstarted, wait_seconds };
         let answer = link.client.heartbeat(session.id, &request);
-        match tokio::time::timeout(session.heartbeat.max(ANSWER), answer).await {
+        let in_time = session.heartbeat + session.heartbeat.max(ANSWER);
+        match tokio::time::timeout(in_time, answer).await {
             Ok(Ok(answer)) => {
                 patience.rest();
                 return hear(link, &answer);
             }
-            Ok(Err(error)) if session_is_gone(&error) => return link.reopen(session.id).await,
+            Ok(Err(error)) if session_is_gone(&error) => {
+                link.reopen(session.id).await;
+                return true;
+            }
             Ok(Err(error)) => {
                 let wait = patience.after(&error, &*link.random);
                 tokio::time::sleep(wait.min(session.heartbeat)).await;
@@ -63,15 +76,14 @@ async fn beat(link: &Link, session: Session, patience: &mut Patience) {
     }
 }
 
-fn hear(link: &Link, answer: &HeartbeatAnswer) {
+fn hear(link: &Link, answer: &HeartbeatAnswer) -> bool {
     if link.desk.drain(answer.drain) {
         tracing::info!(drain = answer.drain, "the server has changed what it wants of this worker");
     }
-    let gone = answer.taken_back();
-    if !gone.is_empty() {
-        // Nobody listens once the worker was dropped.
-        let _ = link.gone.send(gone);
-    }
+    let gone = LeaseRef::taken_back(&answer.lost, &answer.cancel);
+    let news = !gone.is_empty();
+    link.lose(gone);
+    news
 }
 
 /// What is held and has not started.

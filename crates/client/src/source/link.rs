@@ -110,8 +110,13 @@ impl Link {
             held.remove(&kept);
             held.lost_with(lost)
         };
+        self.lose(gone);
+    }
+
+    /// Tells the worker which leases are gone.
+    pub(super) fn lose(&self, gone: Vec<TakenBack>) {
         if !gone.is_empty() {
-            // Nobody listens once the worker was dropped.
+            // The worker does not listen once it was dropped.
             let _ = self.gone.send(gone);
         }
     }

@@ -9,6 +9,8 @@ use crate::error::Error;
 
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(2);
+/// The longest wait that a server may ask for by `Retry-After`.
+const LONGEST_ASKED: Duration = Duration::from_secs(60);
 
 /// The waits of one call that is repeated until it is answered.
 pub(super) struct Patience {
@@ -22,8 +24,8 @@ impl Patience {
         Self { to, next: FIRST }
     }
 
-    /// How long to wait after this error. Doubled each time, and half of it drawn, so that the
-    /// workers of a server that comes back do not all come at once.
+    /// How long to wait after this error: at least as long as the server asks for. Doubled each time, and
+    /// half of it drawn, so that the workers of a server that comes back do not all come at once.
     pub(super) fn after(&mut self, error: &Error, random: &dyn Random) -> Duration {
         let cause = error.source().map(tracing::field::display);
         if self.next == FIRST {
@@ -33,7 +35,8 @@ impl Patience {
         }
         let half = self.next / 2;
         self.next = (self.next * 2).min(LONGEST);
-        half + half.mul_f64(fraction(random.next()))
+        let asked = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
+        asked.max(half) + half.mul_f64(fraction(random.next()))
     }
 
     /// It worked: the next error is a new one.
@@ -75,5 +78,19 @@ mod tests {
             let first = patience.after(&error, &Always(random));
             assert_eq!(first, Duration::from_millis(waits[0]));
         }
+    }
+
+    #[test]
+    fn a_server_that_asks_for_a_longer_wait_gets_it() {
+        let busy = |seconds| Error::Unexpected {
+            url: String::new(),
+            status: 503,
+            retry_after: Some(Duration::from_secs(seconds)),
+            source: None,
+        };
+        let wait = |seconds| Patience::new("test").after(&busy(seconds), &Always(0));
+        assert_eq!(wait(7), Duration::from_secs(7));
+        assert_eq!(wait(0), Duration::from_millis(25));
+        assert_eq!(wait(3600), LONGEST_ASKED);
     }
 }

@@ -262,7 +262,8 @@ async fn a_beat_names_what_was_received_and_what_has_not_started() {
         }
         beat.ok(&json!({"lost": [], "cancel": [], "drain": false}));
     };
-    assert_eq!(beat.body, json!({"received": [1], "unstarted": [lease(2).task]}));
+    let expected = json!({"received": [1], "unstarted": [lease(2).task], "waitSeconds": 0.01});
+    assert_eq!(beat.body, expected, "the answer may wait until the next beat is due");
     let named = |lease: &Lease| json!([{"taskId": lease.task, "epoch": lease.epoch}]);
     let news = json!({"lost": named(&lease(1)), "cancel": named(&lease(2)), "drain": false});
     beat.ok(&news);
@@ -279,7 +280,7 @@ async fn a_batch_is_no_longer_named_once_all_of_it_has_ended() {
     assert_eq!(answers.unwrap(), [Finished::Done]);
     loop {
         let beat = server.beats.recv().await.unwrap();
-        if beat.body == json!({"received": [], "unstarted": []}) {
+        if beat.body["received"] == json!([]) {
             break;
         }
         beat.ok(&json!({}));

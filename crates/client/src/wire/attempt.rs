@@ -1,12 +1,12 @@
-//! What went wrong with a task, attempt by attempt.
+//! How it went with a task, attempt by attempt.
 
-use duly_core::task::Attempt;
+use duly_core::task::{Attempt, Failure};
 use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::TaskError;
 
-/// One attempt that failed, or was lost with its worker.
+/// One attempt that has ended: it succeeded, failed, or was lost with its worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -19,7 +19,7 @@ pub struct AttemptView {
     pub attempt: u32,
     /// Under which grant.
     pub epoch: u32,
-    /// When a worker got the task.
+    /// When its handler started; when a worker got the task, if that is all that is known.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started_at: Timestamp,
     /// When its end was recorded.
@@ -28,14 +28,15 @@ pub struct AttemptView {
     /// Who ran it.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub worker: Option<String>,
-    /// Why it failed.
-    pub error: TaskError,
+    /// Why it failed; null if it succeeded.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub error: Option<TaskError>,
     /// The end of what it logged.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub log: Option<String>,
 }
 
-/// The failed and lost attempts of a task, oldest first.
+/// The attempts of a task that have ended, oldest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -57,7 +58,7 @@ impl From<Attempt> for AttemptView {
             started_at: attempt.started_at,
             ended_at: attempt.ended_at,
             worker: attempt.worker,
-            error: TaskError { code: attempt.error.code, message: attempt.error.message },
+            error: attempt.error.map(|Failure { code, message }| TaskError { code, message }),
             log: attempt.log.as_deref().map(str::to_owned),
         }
     }

@@ -32,6 +32,9 @@ pub enum BatchItem {
         /// Where the task is in its life.
         #[cfg_attr(feature = "openapi", schema(schema_with = super::task::status_schema))]
         status: Status,
+        /// Whether an earlier submit with its idempotency key had made the task; absent otherwise.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replayed: bool,
     },
     /// The item was not taken.
     Refused {

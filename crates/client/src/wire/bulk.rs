@@ -155,7 +155,7 @@ impl From<Task> for BulkView {
 
 #[cfg(feature = "openapi")]
 fn bulk_example() -> serde_json::Value {
-    serde_json::json!({"action": "replay", "filter": "queue:mail since:24h", "perSecond": 50})
+    serde_json::json!({"action": "replay", "filter": "type:echo since:24h", "perSecond": 50})
 }
 
 #[cfg(feature = "openapi")]

@@ -100,17 +100,14 @@ pub struct ErrorGroupPage {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(example = replay_dead_example))]
 pub struct ReplayDeadRequest {
     /// Terms such as `queue:mail type:email since:24h`; all dead letters if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(example = "type:email since:24h"))]
     pub filter: Option<String>,
     /// Spreads the runs: so many become due each second. All at once if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(exclusive_minimum = 0, maximum = 100_000, example = 10)
-    )]
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100_000))]
     pub per_second: Option<f64>,
 }
 
@@ -130,10 +127,10 @@ pub struct ReplayDeadAnswer {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(example = purge_dead_example))]
 pub struct PurgeDeadRequest {
     /// Terms such as `queue:mail type:email since:24h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(example = "group:0123456789abcdef"))]
     pub filter: Option<String>,
     /// Must be `true` where no filter spares anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,6 +171,16 @@ impl From<DeadGroup> for ErrorGroupView {
             sample_task_id: group.sample,
         }
     }
+}
+
+#[cfg(feature = "openapi")]
+fn replay_dead_example() -> serde_json::Value {
+    serde_json::json!({"filter": "type:echo since:24h", "perSecond": 10})
+}
+
+#[cfg(feature = "openapi")]
+fn purge_dead_example() -> serde_json::Value {
+    serde_json::json!({"filter": "type:echo since:24h"})
 }
 
 #[cfg(feature = "openapi")]

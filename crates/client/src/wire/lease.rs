@@ -14,6 +14,8 @@ use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::LeaseRef;
+
 /// A request for leases, which may wait for work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -34,6 +36,24 @@ pub struct ClaimRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 60))]
     pub wait_seconds: Option<f64>,
+    /// Only tasks of these queues; of all that the session serves if absent. The session must have
+    /// registered each of them, or no queues at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    pub queues: Vec<String>,
+    /// Only tasks of these types; of all that the session serves if absent. The session must have
+    /// registered each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    pub types: Vec<String>,
+}
+
+impl ClaimRequest {
+    /// A claim that does not wait, for everything that the session serves.
+    pub fn new(session_id: SessionId, seq: u64, max: usize) -> Self {
+        let (queues, types) = (Vec::new(), Vec::new());
+        Self { session_id, seq, max, wait_seconds: None, queues, types }
+    }
 }
 
 /// A batch of leases.
@@ -44,8 +64,17 @@ pub struct ClaimRequest {
 pub struct ClaimAnswer {
     /// The request's number.
     pub seq: u64,
-    /// The leases, in the order in which they should start; none when the wait was over.
+    /// The leases, in the order in which they should start; none when the wait was over, or when it
+    /// ended early since leases of this session are gone.
     pub leases: Vec<LeaseView>,
+    /// Leases that were taken back: another worker gets the task.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub lost: Vec<LeaseRef>,
+    /// Leases whose task was cancelled: do not start it, or stop it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub cancel: Vec<LeaseRef>,
 }
 
 /// The right to commit one outcome.
@@ -97,7 +126,7 @@ pub struct LeasedTask {
     pub run_at: Timestamp,
     /// When the lease was granted.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub started_at: Timestamp,
+    pub leased_at: Timestamp,
     /// What the handler gets: any JSON, byte for byte as it was submitted.
     #[serde(with = "text")]
     #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
@@ -117,7 +146,7 @@ impl From<&Lease> for LeaseView {
                 retries: lease.retries,
                 timeout_seconds: lease.timeout.map(seconds),
                 run_at: lease.run_at,
-                started_at: lease.granted_at,
+                leased_at: lease.granted_at,
                 payload: Arc::clone(&lease.payload),
             },
             epoch: lease.epoch,
@@ -137,7 +166,7 @@ impl From<LeaseView> for Lease {
             retries: task.retries,
             lane: Lane { tenant: task.tenant, queue: task.queue, task_type: task.r#type },
             timeout: task.timeout_seconds.and_then(duration),
-            granted_at: task.started_at,
+            granted_at: task.leased_at,
             run_at: task.run_at,
             payload: task.payload,
         }
@@ -169,11 +198,11 @@ fn claim_answer_example() -> serde_json::Value {
             "taskId": "01920000-0000-7000-8000-000000000000", "type": "email",
             "queue": "default", "tenant": "default", "run": 1, "attempt": 1, "retries": 3,
             "timeoutSeconds": 30.0, "runAt": "2030-01-31T08:01:00.000Z",
-            "startedAt": "2030-01-31T08:01:00.003Z", "payload": {"to": "ada@example.com"}
+            "leasedAt": "2030-01-31T08:01:00.003Z", "payload": {"to": "ada@example.com"}
         },
         "epoch": 1, "deadline": "2030-01-31T08:01:40.003Z",
         "idempotencyKey": "01920000-0000-7000-8000-000000000000-1"
-    }]})
+    }], "lost": [], "cancel": []})
 }
 
 #[cfg(test)]

@@ -32,8 +32,24 @@ pub struct NodeView {
     pub beat_at: Timestamp,
     /// How long ago that was, by the store's clock.
     pub beat_age_seconds: f64,
+    /// Whether it is alive, as far as the node that answers can tell.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub state: NodeLife,
     /// Whether it leads.
     pub is_leader: bool,
+}
+
+/// Whether a node is alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum NodeLife {
+    /// It has given a sign of life within its time to live.
+    #[default]
+    Alive,
+    /// It has not: it was killed, stands still or is cut off from the store.
+    Silent,
 }
 
 /// Who does what only one node may do at a time.

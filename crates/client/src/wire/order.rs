@@ -38,7 +38,7 @@ pub struct EditRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub payload: Option<Box<RawValue>>,
-    /// 0 to 9; 9 runs first.
+    /// 0 to 9; each level is worth a minute of waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(maximum = 9))]
     pub priority: Option<u8>,
@@ -62,5 +62,5 @@ pub struct EditRequest {
 
 #[cfg(feature = "openapi")]
 fn edit_example() -> serde_json::Value {
-    serde_json::json!({"priority": 9, "runAt": "2030-01-31T08:00:00Z"})
+    serde_json::json!({"priority": 9, "delaySeconds": 60})
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use duly_core::id::TaskId;
 use serde::{Deserialize, Serialize};
 
 /// Why a request was refused (`application/problem+json`).
@@ -26,6 +27,10 @@ pub struct Problem {
     /// What is wrong field by field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ProblemField>,
+    /// Ids that the one in the path may stand for, at most 10; with `AMBIGUOUS_ID`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    pub candidates: Vec<TaskId>,
 }
 
 /// One field that is wrong.
@@ -47,7 +52,8 @@ pub struct ProblemField {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.detail, self.code)?;
-        for error in &self.errors {
+        // The detail repeats the first of them.
+        for error in self.errors.iter().filter(|error| !self.detail.contains(&error.detail)) {
             write!(f, "\n  {}: {} ({})", error.pointer, error.detail, error.code)?;
         }
         if let Some(id) = &self.request_id {
@@ -69,4 +75,33 @@ fn problem_example() -> serde_json::Value {
             "detail": "must be a whole number from 0 to 9"
         }]
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_detail_says_is_not_said_twice() {
+        let field = |pointer: &str, detail: &str| ProblemField {
+            pointer: pointer.to_owned(),
+            code: "OUT_OF_RANGE".to_owned(),
+            detail: detail.to_owned(),
+        };
+        let problem = Problem {
+            r#type: "urn:duly:error:INVALID_FIELDS".to_owned(),
+            title: "Some fields are not valid".to_owned(),
+            status: 422,
+            code: "INVALID_FIELDS".to_owned(),
+            detail: "/priority: must be 0 to 9 (and 1 more)".to_owned(),
+            request_id: None,
+            errors: vec![field("/priority", "must be 0 to 9"), field("/retries", "too many")],
+            candidates: Vec::new(),
+        };
+        assert_eq!(
+            problem.to_string(),
+            "/priority: must be 0 to 9 (and 1 more) (INVALID_FIELDS)\n  \
+             /retries: too many (OUT_OF_RANGE)"
+        );
+    }
 }

@@ -43,7 +43,7 @@ pub struct Registration {
 }
 
 /// A sign of life for everything the session holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(example = heartbeat_example))]
@@ -57,6 +57,11 @@ pub struct HeartbeatRequest {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub unstarted: Vec<TaskId>,
+    /// How long the answer may wait for something to tell; it is given at once if absent. The beat
+    /// counts from when it arrives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 60))]
+    pub wait_seconds: Option<f64>,
 }
 
 /// What a worker learns when it beats. A hint: what it misses shows when it finishes.
@@ -80,20 +85,10 @@ pub struct HeartbeatAnswer {
 }
 
 impl HeartbeatAnswer {
-    /// The news for a worker, from the leases that are gone.
+    /// What a worker is told, from the leases that are gone.
     pub fn new(taken_back: &[TakenBack], drain: bool) -> Self {
-        let gone = |why: Why| {
-            let of_kind = taken_back.iter().filter(move |lease| lease.why == why);
-            of_kind.map(|lease| LeaseRef { task_id: lease.task, epoch: lease.epoch }).collect()
-        };
-        Self { lost: gone(Why::Lost), cancel: gone(Why::Cancelled), drain }
-    }
-
-    /// The leases that are gone.
-    pub fn taken_back(&self) -> Vec<TakenBack> {
-        let lost = self.lost.iter().map(|lease| lease.taken_back(Why::Lost));
-        let cancelled = self.cancel.iter().map(|lease| lease.taken_back(Why::Cancelled));
-        lost.chain(cancelled).collect()
+        let (lost, cancel) = LeaseRef::sort(taken_back);
+        Self { lost, cancel, drain }
     }
 }
 
@@ -110,9 +105,21 @@ pub struct LeaseRef {
 }
 
 impl LeaseRef {
-    /// This lease is gone.
-    fn taken_back(self, why: Why) -> TakenBack {
-        TakenBack { task: self.task_id, epoch: self.epoch, why }
+    /// The leases that were lost, and those whose task was cancelled.
+    pub fn sort(taken_back: &[TakenBack]) -> (Vec<Self>, Vec<Self>) {
+        let gone = |why: Why| {
+            let of_kind = taken_back.iter().filter(move |lease| lease.why == why);
+            of_kind.map(|lease| Self { task_id: lease.task, epoch: lease.epoch }).collect()
+        };
+        (gone(Why::Lost), gone(Why::Cancelled))
+    }
+
+    /// The leases that are gone, from those that were lost and those whose task was cancelled.
+    pub fn taken_back(lost: &[Self], cancel: &[Self]) -> Vec<TakenBack> {
+        let gone =
+            |why| move |lease: &Self| TakenBack { task: lease.task_id, epoch: lease.epoch, why };
+        let lost = lost.iter().map(gone(Why::Lost));
+        lost.chain(cancel.iter().map(gone(Why::Cancelled))).collect()
     }
 }
 
@@ -155,7 +162,7 @@ mod tests {
         let text = r#"{"lost":[{"taskId":"01920000-0000-7000-8000-000000000000","epoch":3}],
             "cancel":[{"taskId":"01920000-0000-7000-8000-000000000001","epoch":1}],"drain":true}"#;
         let answer: HeartbeatAnswer = serde_json::from_str(text).unwrap();
-        let gone = answer.taken_back();
+        let gone = LeaseRef::taken_back(&answer.lost, &answer.cancel);
         assert_eq!([gone[0].why, gone[1].why], [Why::Lost, Why::Cancelled]);
         assert_eq!(HeartbeatAnswer::new(&gone, true), answer);
     }

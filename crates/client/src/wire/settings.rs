@@ -127,9 +127,9 @@ pub struct SettingsRequest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(example = rollback_example))]
 pub struct RollbackRequest {
     /// The version whose content is to hold again; 0 stands for the defaults.
-    #[cfg_attr(feature = "openapi", schema(example = 6))]
     pub version: u64,
     /// Why, for people; names the version if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,6 +217,11 @@ impl From<BackOff> for Backoff {
 /// A number of handlers, which is never that large.
 fn within(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(feature = "openapi")]
+fn rollback_example() -> serde_json::Value {
+    serde_json::json!({"version": 0, "comment": "back to the defaults"})
 }
 
 #[cfg(feature = "openapi")]

@@ -13,8 +13,9 @@ use serde_json::value::RawValue;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(example = submit_example))]
 pub struct SubmitRequest {
-    /// Names the handler: `[a-z0-9][a-z0-9._-]{0,99}`.
-    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9][a-z0-9._-]{0,99}$"))]
+    /// Names the handler: `[A-Za-z0-9][A-Za-z0-9._-]{0,99}`, case-sensitive, not beginning with
+    /// `duly.`.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"))]
     pub r#type: String,
     /// What the handler gets: any JSON up to 1 MiB and 64 levels, kept byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,9 +23,9 @@ pub struct SubmitRequest {
     pub payload: Option<Box<RawValue>>,
     /// Where the task waits; `default` if absent. The same rule as for `type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9][a-z0-9._-]{0,99}$"))]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"))]
     pub queue: Option<String>,
-    /// 0 to 9; 9 runs first. 5 if absent.
+    /// 0 to 9; each level is worth a minute of waiting. 5 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: Option<u8>,
@@ -109,8 +110,7 @@ pub struct Backoff {
 #[cfg(feature = "openapi")]
 fn submit_example() -> serde_json::Value {
     serde_json::json!({
-        "type": "email", "payload": {"to": "ada@example.com"}, "delaySeconds": 60, "retries": 3,
-        "dependencies": []
+        "type": "echo", "payload": {"hello": "world"}, "retries": 3, "labels": {"customer": "42"}
     })
 }
 

@@ -9,6 +9,7 @@ use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Backoff;
 use super::progress::ProgressView;
 
 /// A task: what was asked for, where it is, and how it ended.
@@ -36,6 +37,11 @@ pub struct TaskView {
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: Timestamp,
     /// When a worker last got it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true, value_type = Option<String>, format = DateTime))]
+    pub leased_at: Option<Timestamp>,
+    /// When the handler of its last attempt started. A worker tells that with the outcome, so it is
+    /// null until the run has ended.
     #[cfg_attr(feature = "openapi", schema(required = true, value_type = Option<String>, format = DateTime))]
     pub started_at: Option<Timestamp>,
     /// When its run ended.
@@ -47,6 +53,14 @@ pub struct TaskView {
     pub attempt: u32,
     /// How many failed attempts may be followed by another.
     pub retries: u32,
+    /// How failed attempts are spaced.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub backoff: Backoff,
+    /// How long the handler may run; `null` for the default, 30 minutes.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub timeout_seconds: Option<f64>,
     /// Raised by every grant; handlers can use it to fence off stale ones.
     pub epoch: u32,
     /// How often a worker died with it.
@@ -148,10 +162,13 @@ impl From<Task> for TaskView {
             priority: task.priority.level(),
             run_at: task.run_at,
             created_at: task.created_at,
-            started_at: task.granted_at,
+            leased_at: task.granted_at,
+            started_at: task.started_at,
             finished_at: task.finished_at,
             run: task.run,
             retries: task.retries,
+            backoff: task.back_off.into(),
+            timeout_seconds: task.timeout.map(|timeout| timeout.as_secs_f64()),
             epoch: task.epoch,
             losses: task.losses,
             worker: task.worker,
@@ -193,7 +210,12 @@ fn task_example() -> serde_json::Value {
         "type": "email", "queue": "default", "status": "SUCCESS", "priority": 5,
         "runAt": "2030-01-31T08:01:00.000Z", "createdAt": "2030-01-31T08:00:00.000Z",
         "startedAt": "2030-01-31T08:01:00.003Z", "finishedAt": "2030-01-31T08:01:00.120Z",
-        "run": 1, "attempt": 1, "retries": 3, "epoch": 1, "losses": 0, "worker": "laptop-4711",
+        "run": 1, "attempt": 1, "retries": 3,
+        "backoff": {
+            "strategy": "exponential", "baseSeconds": 1.0, "factor": 2.0, "capSeconds": 3600.0,
+            "jitter": "full"
+        },
+        "timeoutSeconds": 30.0, "epoch": 1, "losses": 0, "worker": "laptop-4711",
         "payload": {"to": "ada@example.com"}, "result": {"messageId": "m-1"}, "error": null,
         "progress": null, "labels": {"customer": "42"}, "dependencies": [], "workflowId": null,
         "scheduleId": null, "warnings": []

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{FILTER_CHARS, KeyNames};
+use crate::state::Status;
 
 /// Characters of a term that an error repeats.
 const SHOWN_CHARS: usize = 64;
@@ -43,6 +44,11 @@ pub enum Why {
         /// What would be allowed.
         wanted: &'static str,
     },
+    /// It names a state in which no task can be meant here.
+    Status {
+        /// The states that are allowed.
+        allowed: Vec<Status>,
+    },
 }
 
 impl BadFilter {
@@ -69,6 +75,18 @@ impl fmt::Display for BadFilter {
             ),
             Why::Doubled { key } => write!(f, ": {key} is given twice"),
             Why::Value { key, wanted } => write!(f, ": {key} takes {wanted}"),
+            Why::Status { allowed } => {
+                write!(f, ": status takes only {} here", any_of(allowed))
+            }
         }
+    }
+}
+
+/// "A", "A or B", "A, B or C".
+fn any_of(statuses: &[Status]) -> String {
+    let names: Vec<_> = statuses.iter().map(|status| status.as_str()).collect();
+    match names.split_last() {
+        Some((last, rest @ [_, ..])) => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
     }
 }

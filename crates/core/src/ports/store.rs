@@ -18,8 +18,9 @@ mod reports;
 mod retention;
 mod sessions;
 mod settings;
+mod snapshots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +29,9 @@ use async_trait::async_trait;
 use crate::filter::Filter;
 use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
-use crate::name::TenantName;
+use crate::name::{Lane, QueueName, TenantName, TypeName};
 use crate::state::Status;
+use crate::submit::Start;
 use crate::task::{Attempt, NewTask, Priority, Task};
 use crate::time::Timestamp;
 
@@ -47,8 +49,11 @@ pub use self::reports::{
     LogPage, LogPart, LogPlace, ReadLogs, Report, ReportItem, Reported, Reports,
 };
 pub use self::retention::{Expiry, Sweep, Swept};
-pub use self::sessions::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions};
+pub use self::sessions::{
+    Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
+};
 pub use self::settings::{ListSettings, Put, PutSettings, SettingsLog, VersionedSettings};
+pub use self::snapshots::{CopyProgress, Snapshot, Snapshots};
 
 /// What the caller can do about a store that did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -116,12 +121,15 @@ pub struct Submit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// Stored, now or by an earlier call with the same id.
-    Stored,
+    Stored {
+        /// When, by the store's clock: what the task's delay counts from.
+        at: Timestamp,
+    },
     /// Stored and granted in the same commit, under the offer's session, with this epoch.
     HandedOff {
         /// The fencing token.
         epoch: u32,
-        /// When the grant was committed.
+        /// When the task was stored and granted.
         granted_at: Timestamp,
     },
     /// The idempotency key was used before with the same body, for this task.
@@ -165,7 +173,7 @@ pub trait Tasks {
     /// nothing found: following `next_before` to its end shows every match once.
     async fn list(&self, page: ListTasks) -> Result<TaskList>;
 
-    /// The failed and lost attempts of a task, oldest first, the last
+    /// The attempts of a task that have ended, oldest first, the last
     /// [`crate::limits::ATTEMPTS`] of them; nothing if the task is absent.
     async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>>;
 }
@@ -197,7 +205,7 @@ pub struct ListTasks {
 }
 
 /// A request for leases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Who asks.
     pub session: SessionId,
@@ -206,6 +214,38 @@ pub struct Claim {
     pub sequence: u64,
     /// How many at most.
     pub max: usize,
+    /// Which of the session's lanes this claim is for; all of them when absent. A repeated claim
+    /// returns what the first call granted, whatever it asks for now.
+    pub only: Option<Arc<LaneFilter>>,
+}
+
+impl Claim {
+    /// A claim for all lanes of the session.
+    pub fn new(session: SessionId, sequence: u64, max: usize) -> Self {
+        Self { session, sequence, max, only: None }
+    }
+
+    /// Whether it may be granted tasks of this lane, provided that its session serves the lane.
+    pub fn accepts(&self, lane: &Lane) -> bool {
+        self.only.as_ref().is_none_or(|only| only.accepts(lane))
+    }
+}
+
+/// Narrows a claim to some queues and types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneFilter {
+    /// The queues; all of them when empty.
+    pub queues: HashSet<QueueName>,
+    /// The types; all of them when empty.
+    pub types: HashSet<TypeName>,
+}
+
+impl LaneFilter {
+    /// Whether tasks of this lane pass.
+    pub fn accepts(&self, lane: &Lane) -> bool {
+        (self.types.is_empty() || self.types.contains(&lane.task_type))
+            && (self.queues.is_empty() || self.queues.contains(&lane.queue))
+    }
 }
 
 /// Outcomes to commit and leases to get, in one call. A store may commit the two beside each other:
@@ -227,7 +267,8 @@ pub struct Exchanged {
     pub finished: Vec<Finished>,
     /// The leases granted, in the order in which they should start.
     pub leases: Vec<Lease>,
-    /// When the session's lanes have something due next (perhaps already), as far as is known.
+    /// When the lanes of the claim, or of the session if there is no claim, have something due next
+    /// (perhaps already), as far as is known.
     pub next_due: Option<Timestamp>,
 }
 
@@ -342,8 +383,8 @@ pub struct TaskChange {
     pub payload: Option<Arc<str>>,
     /// Its level.
     pub priority: Option<Priority>,
-    /// When it may start.
-    pub run_at: Option<Timestamp>,
+    /// When it may start. The store resolves it by its own clock.
+    pub start: Option<Start>,
     /// How many failed attempts may be followed by another.
     pub retries: Option<u32>,
     /// How long its handler may run.
@@ -419,6 +460,7 @@ pub trait Store:
     + Expiry
     + Leadership
     + Nodes
+    + Snapshots
     + Pulse
     + Send
     + Sync
@@ -438,6 +480,7 @@ impl<T> Store for T where
         + Expiry
         + Leadership
         + Nodes
+        + Snapshots
         + Pulse
         + Send
         + Sync

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use crate::id::{SessionId, TaskId};
 use crate::lease::{Finish, Finished, Lease};
+use crate::name::Lane;
 use crate::ports::store::{ReportItem, Reported};
 
 /// The source has shut down: there will be no more work, and nothing more can be committed.
@@ -57,6 +58,13 @@ pub trait WorkSource: Send + Sync {
     /// The claim that waits, if one does, may bring so many by now. A hint.
     fn widen(&self, max: usize) {
         let _ = max;
+    }
+
+    /// Whether another worker may be ready to run tasks of this lane now. A worker that cannot start
+    /// such a lease soon then hands it back.
+    fn is_wanted(&self, lane: &Lane) -> bool {
+        let _ = lane;
+        true
     }
 
     /// Waits until leases are taken back from outside, and tells which. A hint: what is missed shows when the outcome is refused.

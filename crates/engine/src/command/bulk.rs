@@ -9,7 +9,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::TIMEOUT;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{self, CountTasks, ListTasks};
-use duly_core::submit::Draft;
+use duly_core::submit::{Draft, FieldError};
 use duly_core::task::Task;
 
 use crate::command::submit::Accepted;
@@ -37,6 +37,9 @@ pub struct Preview {
 /// Why an order was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Some of its fields cannot be stored, such as its idempotency key.
+    #[error("some fields are not valid")]
+    Invalid(Vec<FieldError>),
     /// It can never be.
     #[error(transparent)]
     Refused(#[from] submit::Refused),
@@ -62,7 +65,7 @@ impl Engine {
             idempotency_key,
             ..Draft::default()
         };
-        let mut spec = draft.check().expect("an order that was checked makes a sound task");
+        let mut spec = draft.check().map_err(Error::Invalid)?;
         (spec.task_type, spec.queue) = (TypeName::bulk(), QueueName::system());
         let mut answers = self.submit(tenant, vec![spec]).await?;
         Ok(answers.pop().expect("one answer for one task")?)

@@ -6,7 +6,8 @@ use duly_core::id::TaskId;
 use duly_core::limits::RUN_AHEAD;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, CancelTasks, Controlled, EditTask, Replay, ReplayTasks, RetryTasks, TaskChange,
+    self, CancelTasks, Controlled, DeleteTasks, EditTask, Replay, ReplayTasks, RetryTasks,
+    TaskChange,
 };
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
@@ -85,6 +86,19 @@ impl Engine {
         self.controlled(tenant, id, &answers).await
     }
 
+    /// Deletes a task that has ended, with everything about it.
+    pub async fn delete(&self, tenant: &TenantName, id: TaskId) -> Result<(), Error> {
+        let task = self.get(tenant, id).await?.ok_or(Error::NotFound)?;
+        if task.lane.queue.is_reserved() {
+            return Err(Error::Reserved);
+        }
+        let order = DeleteTasks { tenant: tenant.clone(), tasks: vec![id], before: None };
+        match self.store().delete(order).await?.as_slice() {
+            [Controlled::Conflict { status }] => Err(Error::Conflict { status: *status }),
+            _ => Ok(()),
+        }
+    }
+
     /// Changes a task that waits.
     pub async fn edit(
         &self,
@@ -97,12 +111,11 @@ impl Engine {
             return Err(Error::Reserved);
         }
         let now = self.store().now().await?;
-        let run_at = change.start.map(|start| start.resolve(now));
-        if run_at.is_some_and(|run_at| run_at > now.plus(RUN_AHEAD)) {
+        if change.start.is_some_and(|start| start.resolve(now) > now.plus(RUN_AHEAD)) {
             return Err(Error::TooFarAhead);
         }
-        let Change { payload, priority, retries, timeout, labels, .. } = change;
-        let change = TaskChange { payload, priority, run_at, retries, timeout, labels };
+        let Change { payload, priority, start, retries, timeout, labels } = change;
+        let change = TaskChange { payload, priority, start, retries, timeout, labels };
         let order = EditTask { tenant: tenant.clone(), task: id, change };
         let answer = self.store().edit(order).await?;
         self.controlled(tenant, id, &[answer]).await

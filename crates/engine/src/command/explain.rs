@@ -37,6 +37,11 @@ pub enum Reason {
     QueuePaused(Pause),
     /// No live worker has a handler for its type and serves its queue.
     NoWorker,
+    /// All live workers that could run it drain.
+    WorkersDrain {
+        /// How many could.
+        workers: usize,
+    },
     /// It may be what its workers died of, and gets one that runs nothing else.
     Suspect,
     /// So many tasks of its queue come before it.
@@ -95,8 +100,11 @@ impl Engine {
             });
         }
         reasons.extend(place.paused.map(Reason::QueuePaused));
+        let Able { workers, draining } = workers;
         if workers == 0 {
             reasons.push(Reason::NoWorker);
+        } else if draining == workers {
+            reasons.push(Reason::WorkersDrain { workers });
         }
         if task.is_suspect() {
             reasons.push(Reason::Suspect);
@@ -105,18 +113,33 @@ impl Engine {
             reasons.push(Reason::BehindOthers(place.ahead));
         }
         if reasons.is_empty() {
-            reasons.push(Reason::Next { workers });
+            reasons.push(Reason::Next { workers: workers - draining });
         }
         Ok(Some(reasons))
     }
 
     /// How many live workers could run tasks of this lane: those of this node, and those that are
     /// known to the store.
-    async fn workers_for(&self, lane: &Lane) -> store::Result<usize> {
-        let mut able: HashSet<_> = self.store().serving(lane).await?.into_iter().collect();
-        let desks = self.remotes().desks.read();
-        let here = desks.iter().map(|desk| desk.session()).filter(|session| session.serves(lane));
-        able.extend(here.map(|session| session.id));
-        Ok(able.len())
+    async fn workers_for(&self, lane: &Lane) -> store::Result<Able> {
+        let mut elsewhere: HashSet<_> = self.store().serving(lane).await?.into_iter().collect();
+        let mut able = Able::default();
+        for desk in self.remotes().desks.read().iter().filter(|desk| desk.session().serves(lane)) {
+            elsewhere.remove(&desk.session().id);
+            able.workers += 1;
+            able.draining += usize::from(desk.is_draining());
+        }
+        if !elsewhere.is_empty() {
+            able.workers += elsewhere.len();
+            able.draining += self.store().draining(elsewhere.into_iter().collect()).await?.len();
+        }
+        Ok(able)
     }
+}
+
+/// Live workers that serve a lane.
+#[derive(Default)]
+struct Able {
+    workers: usize,
+    /// How many of them take no new tasks.
+    draining: usize,
 }

@@ -1,5 +1,7 @@
 //! Which nodes there are, and which of them leads.
 
+use std::time::Duration;
+
 use duly_core::ports::store::{self, JoinNode, Leader, NodeState};
 use duly_core::time::Timestamp;
 
@@ -14,6 +16,8 @@ pub struct Cluster {
     pub leader: Option<Leader>,
     /// The store's time, by which they have given signs of life.
     pub now: Timestamp,
+    /// How long a node may be silent before the others take it for dead.
+    pub ttl: Duration,
 }
 
 impl Engine {
@@ -27,6 +31,7 @@ impl Engine {
     pub async fn nodes(&self) -> store::Result<Cluster> {
         let nodes = self.store().nodes().await?;
         let leader = self.store().leader().await?;
-        Ok(Cluster { nodes, leader, now: self.store().now().await? })
+        let ttl = self.config().session_ttl;
+        Ok(Cluster { nodes, leader, now: self.store().now().await?, ttl })
     }
 }

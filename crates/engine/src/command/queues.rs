@@ -26,7 +26,8 @@ impl Engine {
         self.rates().of(tenant, queue)
     }
 
-    /// Starts nothing of a queue any more; what runs goes on. Nothing if there is no such queue.
+    /// Starts nothing of a queue any more, also before its first task; what runs goes on. Nothing
+    /// if too many queues are paused that no task was submitted to.
     pub async fn pause_queue(&self, order: PauseQueue) -> store::Result<Option<QueueState>> {
         let (tenant, queue) = (order.tenant.clone(), order.queue.clone());
         if !self.store().pause_queue(order).await? {
@@ -44,6 +45,8 @@ impl Engine {
         if !self.store().resume_queue(tenant, queue).await? {
             return Ok(None);
         }
-        self.queue(tenant, queue).await
+        // One without tasks is there only while it is paused.
+        let found = self.queue(tenant, queue).await?;
+        Ok(Some(found.unwrap_or_else(|| QueueState::empty(queue.clone()))))
     }
 }

@@ -141,13 +141,14 @@ impl Engine {
         [random, entropy]: [u64; 2],
     ) -> NewTask {
         let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
+        let delay = spec.delay(now, entropy);
         let run_at = spec.run_at(now, entropy);
         NewTask {
             id: TaskId::mint(run_at, self.next_ordinal(), random),
             lane: Lane { tenant: tenant.clone(), queue: spec.queue, task_type: spec.task_type },
             priority: spec.priority,
             run_at,
-            created_at: now,
+            delay,
             retries: spec.retries.unwrap_or(defaults.retries),
             back_off: spec.back_off.or(defaults.back_off),
             timeout: spec.timeout,
@@ -180,9 +181,9 @@ impl Engine {
         let unserved = !self.served().contains(&task.lane.task_type);
         let accepted = |task, replayed| Ok(Accepted { task, replayed, unserved });
         match outcome {
-            Submitted::Stored => accepted(stored(task, None), false),
+            Submitted::Stored { at } => accepted(stored(task, at, None), false),
             Submitted::HandedOff { epoch, granted_at } => {
-                accepted(stored(task, Some((epoch, granted_at))), false)
+                accepted(stored(task, granted_at, Some(epoch)), false)
             }
             Submitted::KeyReused => Err(Refused::KeyReused),
             Submitted::LaneLimit => Err(Refused::LaneLimit),
@@ -213,21 +214,22 @@ fn chunks(tasks: Vec<NewTask>) -> Vec<Vec<NewTask>> {
 }
 
 /// The task as the commit left it; nobody needs to read it back.
-fn stored(task: NewTask, granted: Option<(u32, Timestamp)>) -> Task {
+fn stored(task: NewTask, at: Timestamp, granted: Option<u32>) -> Task {
     Task {
         id: task.id,
-        lane: task.lane,
         status: if granted.is_some() { Status::Running } else { Status::Pending },
         priority: task.priority,
-        run_at: task.run_at,
-        created_at: task.created_at,
-        granted_at: granted.map(|(_, at)| at),
+        run_at: task.due_at(at),
+        created_at: at,
+        lane: task.lane,
+        granted_at: granted.map(|_| at),
+        started_at: None,
         finished_at: None,
         run: 1,
         charged: 0,
         retries: task.retries,
         back_off: task.back_off,
-        epoch: granted.map_or(0, |(epoch, _)| epoch),
+        epoch: granted.unwrap_or(0),
         losses: 0,
         timeout: task.timeout,
         session: None,

@@ -51,6 +51,15 @@ pub struct News {
     pub drain: bool,
 }
 
+/// What a claim brings.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// New leases.
+    pub leases: Vec<Lease>,
+    /// Leases of before that are gone.
+    pub taken_back: Vec<TakenBack>,
+}
+
 /// Why a worker was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -94,40 +103,63 @@ impl Engine {
         Ok(Registered { session: session.id, ttl, heartbeat: ttl / 3 })
     }
 
-    /// Takes a sign of life.
-    pub async fn heartbeat(&self, tenant: &TenantName, beat: Beat) -> Result<News, Error> {
+    /// Takes a sign of life. The answer waits for something to tell, at most this long.
+    pub async fn heartbeat(
+        &self,
+        tenant: &TenantName,
+        beat: Beat,
+        patience: Duration,
+    ) -> Result<News, Error> {
         let session = beat.session;
         let attached = self.attached(tenant, session).await?;
         if !self.store().beat(beat).await? {
             self.remotes().detach(session);
             return Err(Error::UnknownSession);
         }
-        Ok(News { taken_back: attached.desk.take_taken_back(), drain: false })
+        let taken_back = tokio::select! {
+            biased;
+            taken_back = attached.desk.taken_back() => taken_back,
+            () = tokio::time::sleep(patience) => Vec::new(),
+            () = self.closing() => Vec::new(),
+        };
+        Ok(News { taken_back, drain: attached.desk.is_draining() })
+    }
+
+    /// What a session was opened with.
+    pub async fn session(&self, tenant: &TenantName, id: SessionId) -> Result<OpenSession, Error> {
+        Ok(self.attached(tenant, id).await?.desk.session().clone())
     }
 
     /// Waits for work and returns at most as many leases as were asked for; none when the time
-    /// is over. Asking again with the same sequence returns the same leases.
+    /// is over, or when there is something else to tell. Asking again with the same sequence returns
+    /// the same leases.
     pub async fn claim(
         &self,
         tenant: &TenantName,
         claim: Claim,
         patience: Duration,
-    ) -> Result<Vec<Lease>, Error> {
+    ) -> Result<Claimed, Error> {
         let attached = self.attached(tenant, claim.session).await?;
+        let sequence = claim.sequence;
         let Some(mut leases) = attached.desk.place_as(claim) else {
             let closed = if self.is_closing() { Error::Closed } else { Error::UnknownSession };
             return Err(closed);
         };
+        let mut taken_back = Vec::new();
         tokio::select! {
             biased;
-            leases = &mut leases => return Ok(leases.unwrap_or_default()),
+            granted = &mut leases => {
+                let taken_back = attached.desk.take_taken_back();
+                return Ok(Claimed { leases: granted.unwrap_or_default(), taken_back });
+            }
+            gone = attached.desk.taken_back() => taken_back = gone,
             () = tokio::time::sleep(patience) => {}
             () = self.closing() => {}
         }
         // Somebody may be about to serve it. Nothing is lost by waiting for that: whoever has the
         // claim serves it or drops it.
-        attached.desk.withdraw(claim.sequence);
-        Ok(leases.await.unwrap_or_default())
+        attached.desk.withdraw(sequence);
+        Ok(Claimed { leases: leases.await.unwrap_or_default(), taken_back })
     }
 
     /// Commits outcomes; one answer per item, in order. A session that has ended is answered
@@ -232,10 +264,11 @@ impl Engine {
             return Err(Error::Closed);
         }
         let sessions = self.store().sessions().await?;
-        let mut opened = sessions.into_iter().map(|session| session.opened);
-        let own = opened.find(|it| it.id == id && it.tenant.as_ref() == Some(tenant));
+        let is_own = |it: &OpenSession| it.id == id && it.tenant.as_ref() == Some(tenant);
+        let own = sessions.into_iter().find(|session| is_own(&session.opened));
         let session = own.ok_or(Error::UnknownSession)?;
-        let attached = self.remotes().attach(&session);
+        let attached = self.remotes().attach(&session.opened);
+        attached.desk.set_draining(session.draining);
         self.deadlines().wake();
         Ok(attached)
     }

@@ -79,6 +79,7 @@ impl Inner {
             store: Arc::clone(&self.store),
             lead: lead.clone(),
             until: None,
+            leader: None,
         };
         self.loops.spawn(candidate.run(self.stop.clone()));
         let sweeper = Sweeper {

@@ -43,6 +43,33 @@ async fn workers_are_counted_without_reading_all_sessions() {
     assert_eq!(reasons, [Reason::Next { workers: 2 }], "one is known twice");
 }
 
+#[tokio::test(start_paused = true)]
+async fn workers_that_drain_are_not_waited_for() {
+    let world = World::new().await;
+    let far = world.submit(draft("far")).await.task.id;
+    let tenant = TenantName::default_tenant();
+    let types = vec![TypeName::new("far").unwrap()];
+    let here = RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![] };
+    let here = world.engine.register(here).await.unwrap().session;
+    let elsewhere = OpenSession {
+        id: SessionId::mint(world.now().await, 7),
+        name: "through another node".to_owned(),
+        tenant: None,
+        types: vec![TypeName::new("far").unwrap()],
+        queues: vec![],
+        home: Home::Remote,
+    };
+    let other = elsewhere.id;
+    world.store.open_session(elsewhere).await.unwrap();
+    let tenant = TenantName::default_tenant();
+    world.engine.drain_worker(&tenant, here, true).await.unwrap();
+    assert_eq!(explain(&world, far).await.reasons, [Reason::Next { workers: 1 }]);
+    world.engine.drain_worker(&tenant, other, true).await.unwrap();
+    assert_eq!(explain(&world, far).await.reasons, [Reason::WorkersDrain { workers: 2 }]);
+    world.engine.drain_worker(&tenant, here, false).await.unwrap();
+    assert_eq!(explain(&world, far).await.reasons, [Reason::Next { workers: 1 }]);
+}
+
 fn behind(count: u32) -> Reason {
     Reason::BehindOthers(Counted { count, more: false })
 }

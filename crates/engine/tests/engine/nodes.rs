@@ -196,3 +196,18 @@ async fn a_session_that_another_node_opens_is_watched_soon() {
     pass(TTL).await;
     assert!(world.store.reads() >= reads + 3, "nobody else tells that there is one to watch");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_another_node_was_told_reaches_the_worker_of_this_one() {
+    let world = World::among_others().await;
+    let session = world.store.last_opened("test");
+    assert!(world.store.drain(session, true).await.unwrap());
+    pass(TTL / 3 + Duration::from_millis(1)).await;
+    let mut waiting = world.source.claim(1);
+    let accepted = world.submit(draft("echo")).await;
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    pass(TTL).await;
+    assert!(futures_util::poll!(&mut waiting).is_pending(), "nothing is granted to it");
+    assert!(world.store.drain(session, false).await.unwrap());
+    assert_eq!(waiting.await.unwrap()[0].task, accepted.task.id, "it goes on within a heartbeat");
+}

@@ -9,7 +9,9 @@ use std::time::Duration;
 use duly_core::id::SessionId;
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{TenantName, TypeName};
-use duly_core::ports::store::{Beat, Claim, Extend, ExtendLeases, Extended};
+use duly_core::ports::store::{
+    Beat, Claim, Extend, ExtendLeases, Extended, LaneFilter, Sessions as _,
+};
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
@@ -25,7 +27,7 @@ fn own() -> TenantName {
     TenantName::default_tenant()
 }
 
-/// A worker elsewhere that serves the type `far`.
+/// A worker elsewhere that serves the types `far` and `further`.
 struct Remote<'a> {
     engine: &'a Engine,
     session: SessionId,
@@ -33,7 +35,7 @@ struct Remote<'a> {
 
 impl<'a> Remote<'a> {
     async fn register(engine: &'a Engine) -> Self {
-        let types = vec![TypeName::new("far").unwrap()];
+        let types = ["far", "further"].map(|name| TypeName::new(name).unwrap()).to_vec();
         let worker =
             RemoteWorker { name: "elsewhere".to_owned(), tenant: own(), types, queues: vec![] };
         let registered = engine.register(worker).await.unwrap();
@@ -46,13 +48,14 @@ impl<'a> Remote<'a> {
     }
 
     async fn try_claim(&self, sequence: u64) -> Result<Vec<Lease>, Error> {
-        let claim = Claim { session: self.session, sequence, max: 10 };
-        self.engine.claim(&own(), claim, POLL).await
+        let claim = Claim::new(self.session, sequence, 10);
+        Ok(self.engine.claim(&own(), claim, POLL).await?.leases)
     }
 
     async fn beat(&self, received: &[u64]) -> Result<News, Error> {
         let (session, received) = (self.session, received.to_vec());
-        self.engine.heartbeat(&own(), Beat { session, received, unstarted: vec![] }).await
+        let beat = Beat { session, received, unstarted: vec![] };
+        self.engine.heartbeat(&own(), beat, Duration::ZERO).await
     }
 
     async fn finish(&self, lease: &Lease) -> Finished {
@@ -121,9 +124,40 @@ async fn a_poll_without_patience_looks_once() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let task = world.submit(draft("far")).await.task;
-    let claim = Claim { session: remote.session, sequence: 1, max: 10 };
-    let leases = world.engine.claim(&own(), claim, Duration::ZERO).await.unwrap();
-    assert_eq!(leases[0].task, task.id);
+    let claim = Claim::new(remote.session, 1, 10);
+    let claimed = world.engine.claim(&own(), claim, Duration::ZERO).await.unwrap();
+    assert_eq!(claimed.leases[0].task, task.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_narrowed_claim_gets_only_its_types_and_does_not_spin() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let waiting = world.submit(draft("far")).await.task;
+    let types = [TypeName::new("further").unwrap()].into();
+    let only = Some(Arc::new(LaneFilter { types, ..LaneFilter::default() }));
+    let narrowed = Claim { only, ..Claim::new(remote.session, 1, 10) };
+    let before = world.store.exchanges();
+    let tenant = own();
+    let claim = || world.engine.claim(&tenant, narrowed.clone(), POLL);
+    let submits = async {
+        pass(POLL / 3).await;
+        let unwanted = world.submit(draft("far")).await.task;
+        pass(POLL / 3).await;
+        unwanted
+    };
+    let (leases, unwanted) = tokio::join!(claim(), submits);
+    assert!(leases.unwrap().leases.is_empty(), "other types are due, and not asked for");
+    assert!(world.store.exchanges() < before + 5, "the store is not asked again and again");
+    let later = async {
+        pass(POLL / 3).await;
+        world.submit(draft("further")).await.task
+    };
+    let (leases, wanted) = tokio::join!(claim(), later);
+    let leases = leases.unwrap().leases;
+    assert_eq!((leases.len(), leases[0].task), (1, wanted.id));
+    let rest: Vec<_> = remote.claim(2).await.iter().map(|lease| lease.task).collect();
+    assert_eq!(rest, [waiting.id, unwanted.id]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,6 +307,51 @@ async fn a_worker_that_leaves_hands_everything_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_that_waits_is_answered_when_a_lease_is_cancelled() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let task = world.submit(draft("far")).await.task;
+    assert_eq!(remote.claim(1).await.len(), 1);
+    let started = tokio::time::Instant::now();
+    let claim = Claim::new(remote.session, 2, 10);
+    let tenant = own();
+    let waiting = world.engine.claim(&tenant, claim, POLL);
+    let cancel = async {
+        pass(Duration::from_millis(50)).await;
+        world.engine.cancel(&own(), task.id, "enough".to_owned()).await.unwrap();
+    };
+    let (claimed, ()) = tokio::join!(waiting, cancel);
+    let claimed = claimed.unwrap();
+    assert!(claimed.leases.is_empty());
+    let gone = TakenBack { task: task.id, epoch: 1, why: Why::Cancelled };
+    assert_eq!(claimed.taken_back, [gone]);
+    assert!(started.elapsed() < POLL, "{:?}", started.elapsed());
+    // The same number brings what comes next.
+    let next = world.submit(draft("far")).await.task;
+    assert_eq!(remote.claim(2).await[0].task, next.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_waits_is_answered_when_a_lease_is_cancelled() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let task = world.submit(draft("far")).await.task;
+    assert_eq!(remote.claim(1).await.len(), 1);
+    let started = tokio::time::Instant::now();
+    let beat = Beat { session: remote.session, received: vec![1], unstarted: vec![task.id] };
+    let tenant = own();
+    let waiting = world.engine.heartbeat(&tenant, beat, TTL / 3);
+    let cancel = async {
+        pass(Duration::from_millis(50)).await;
+        world.engine.cancel(&own(), task.id, "enough".to_owned()).await.unwrap();
+    };
+    let (news, ()) = tokio::join!(waiting, cancel);
+    let gone = TakenBack { task: task.id, epoch: 1, why: Why::Cancelled };
+    assert_eq!(news.unwrap().taken_back, [gone]);
+    assert!(started.elapsed() < TTL / 3, "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_is_told_to_the_holder_alone() {
     let world = World::new().await;
     let (holder, other) =
@@ -291,7 +370,7 @@ async fn the_session_of_another_tenant_does_not_exist() {
     let remote = Remote::register(&world.engine).await;
     let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
     let other = TenantName::new("other").unwrap();
-    let claim = Claim { session: remote.session, sequence: 2, max: 1 };
+    let claim = Claim::new(remote.session, 2, 1);
     let claimed = world.engine.claim(&other, claim, POLL).await;
     assert!(matches!(claimed, Err(Error::UnknownSession)));
     let batch = vec![finish(&leases[0], success())];
@@ -314,4 +393,20 @@ async fn a_restart_of_the_engine_is_survived() {
     again.beat(&[1]).await.unwrap();
     assert_eq!(again.claim(1).await, leases);
     assert_eq!(again.finish(&leases[0]).await, Finished::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_another_node_was_told_is_learnt_before_the_next_beat() {
+    let world = World::among_others().await;
+    let remote = Remote::register(&world.engine).await;
+    pass(Duration::from_millis(1)).await;
+    assert!(world.store.drain(remote.session, true).await.unwrap());
+    pass(TTL / 3).await;
+    assert!(remote.beat(&[]).await.unwrap().drain);
+    let accepted = world.submit(draft("far")).await;
+    assert_eq!(remote.claim(1).await, [], "the wait is over, and nothing was granted");
+    assert_eq!(world.get(accepted.task.id).await.status, Status::Pending);
+    world.engine.drain_worker(&own(), remote.session, false).await.unwrap();
+    assert!(!remote.beat(&[]).await.unwrap().drain);
+    assert_eq!(remote.claim(1).await[0].task, accepted.task.id);
 }

@@ -17,8 +17,8 @@ use duly_core::ports::store::{
     Error, Exchange, Exchanged, Expiry, ExtendLeases, Extended, GroupDead, Hint, Leases, ListDead,
     ListSettings, ListTasks, LogPage, OpenSession, OpenedSession, Pulse, PurgeTasks, Put,
     PutSettings, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
-    RetryTasks, Rules, Sessions, SettingsLog, Submit, Submitted, Sweep, Swept, TaskList, Tasks,
-    VersionedSettings,
+    RetryTasks, Rules, Sessions, SettingsLog, Snapshots, Submit, Submitted, Sweep, Swept, TaskList,
+    Tasks, VersionedSettings, WorkerState,
 };
 use duly_core::ports::work_source::WorkSource;
 use duly_core::submit::Draft;
@@ -308,6 +308,18 @@ impl Sessions for Watched {
         self.store.sessions().await
     }
 
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        self.store.workers().await
+    }
+
+    async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {
+        self.store.drain(session, draining).await
+    }
+
+    async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        self.store.draining(sessions).await
+    }
+
     async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
         self.store.serving(lane).await
     }
@@ -428,7 +440,13 @@ impl Expiry for Watched {
         self.others.sweeps.fetch_add(1, Ordering::SeqCst);
         self.store.sweep(sweep).await
     }
+
+    async fn forget_sessions(&self, before: Timestamp) -> Result<u32> {
+        self.store.forget_sessions(before).await
+    }
 }
+
+impl Snapshots for Watched {}
 
 #[async_trait]
 impl Pulse for Watched {

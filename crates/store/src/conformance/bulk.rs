@@ -1,5 +1,6 @@
 //! Orders for many tasks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +87,19 @@ pub async fn tasks_are_counted_as_a_list_finds_them(harness: Harness) {
     assert_eq!(count(&harness, Filter::default()).await, 4, "the system's own do not count");
     let nothing = Some(TypeName::new("nothing").unwrap());
     assert_eq!(count(&harness, Filter { task_type: nothing, ..failed }).await, 0);
+}
+
+pub async fn a_task_that_failed_with_its_workers_was_not_tried(harness: Harness) {
+    harness.submit_one(harness.task("email")).await;
+    harness.lose("email", duly_core::limits::LOSSES).await;
+    ended(&harness, true).await;
+    for statuses in [BTreeSet::from([Status::Failed]), BTreeSet::new()] {
+        let filter = Filter { statuses, ..Filter::default() };
+        let which = CountTasks { tenant: tenant(), filter, retried: true, before: None };
+        assert_eq!(harness.store().count(which.clone()).await.unwrap().count, 1, "{which:?}");
+        let all = CountTasks { retried: false, ..which };
+        assert_eq!(harness.store().count(all).await.unwrap().count, 2);
+    }
 }
 
 pub async fn only_ended_tasks_are_deleted(harness: Harness) {

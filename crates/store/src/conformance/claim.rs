@@ -203,10 +203,10 @@ pub async fn a_repeated_claim_returns_the_same_leases(harness: Harness) {
         (0..4).map(|_| NewTask { payload: Arc::clone(&large), ..harness.task("email") }).collect();
     harness.submit(&tasks).await;
     let claim = harness.next_claim(session, 3);
-    let first = harness.ask(claim).await.leases;
-    assert_eq!(harness.ask(claim).await.leases, first);
+    let first = harness.ask(&claim).await.leases;
+    assert_eq!(harness.ask(&claim).await.leases, first);
     harness.finish_one(session, &first[0], success()).await;
-    assert_eq!(harness.ask(claim).await.leases, first[1..], "what has ended is left out");
+    assert_eq!(harness.ask(&claim).await.leases, first[1..], "what has ended is left out");
 }
 
 pub async fn a_late_echo_of_a_claim_gets_nothing_new(harness: Harness) {
@@ -214,26 +214,26 @@ pub async fn a_late_echo_of_a_claim_gets_nothing_new(harness: Harness) {
     let tasks: Vec<_> = (0..4).map(|_| harness.task("email")).collect();
     harness.submit(&tasks).await;
     let early = harness.next_claim(session, 1);
-    let lease = harness.ask(early).await.leases.remove(0);
+    let lease = harness.ask(&early).await.leases.remove(0);
     harness.finish_one(session, &lease, success()).await;
-    assert!(harness.ask(early).await.leases.is_empty(), "the batch has ended");
+    assert!(harness.ask(&early).await.leases.is_empty(), "the batch has ended");
     assert_eq!(harness.claim(session, 1).await.len(), 1);
-    assert!(harness.ask(early).await.leases.is_empty(), "a newer claim was made");
+    assert!(harness.ask(&early).await.leases.is_empty(), "a newer claim was made");
 }
 
 pub async fn an_empty_claim_may_be_repeated_until_there_is_work(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let claim = harness.next_claim(session, 5);
-    assert!(harness.ask(claim).await.leases.is_empty());
+    assert!(harness.ask(&claim).await.leases.is_empty());
     let id = harness.submit_one(harness.task("email")).await;
-    assert_eq!(ids(&harness.ask(claim).await.leases), [id]);
+    assert_eq!(ids(&harness.ask(&claim).await.leases), [id]);
 }
 
 pub async fn an_unknown_session_gets_nothing(harness: Harness) {
     harness.submit_one(harness.task("email")).await;
     let unknown = duly_core::id::SessionId::mint(harness.now(), 99);
-    let claim = Claim { session: unknown, sequence: 1, max: 10 };
-    assert!(harness.ask(claim).await.leases.is_empty());
+    let claim = Claim::new(unknown, 1, 10);
+    assert!(harness.ask(&claim).await.leases.is_empty());
 }
 
 pub async fn a_batch_over_the_limit_is_refused(harness: Harness) {

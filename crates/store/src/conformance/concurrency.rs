@@ -55,7 +55,7 @@ pub async fn one_key_from_many_callers_stores_one_task(harness: Harness) {
         });
         let answers = join_all(callers).await;
         let stored: Vec<_> =
-            answers.iter().filter(|(_, answer)| *answer == Submitted::Stored).collect();
+            answers.iter().filter(|(_, answer)| *answer == harness.stored()).collect();
         assert_eq!(stored.len(), 1, "{answers:?}");
         let winner = stored[0].0;
         let others = answers.iter().filter(|(id, _)| *id != winner);
@@ -115,7 +115,7 @@ pub async fn a_dropped_call_leaves_nothing_behind(harness: Harness) {
             let polled = call.as_mut().poll(&mut context);
             assert!(matches!(polled, Poll::Pending | Poll::Ready(Ok(_))));
         }
-        assert_eq!(harness.submit(&[task]).await, [Submitted::Stored]);
+        assert_eq!(harness.submit(&[task]).await, [harness.stored()]);
         let lease = harness.claim_one(session).await;
         assert_eq!(lease.task, id);
         harness.finish_one(session, &lease, success()).await;

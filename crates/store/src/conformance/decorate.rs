@@ -9,14 +9,16 @@ use async_trait::async_trait;
 use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
-    DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended,
-    GroupDead, Hint, JoinNode, Leader, Leadership, Leases, ListDead, ListQueues, ListSettings,
-    ListTasks, LogPage, NodeState, Nodes, OpenSession, OpenedSession, PauseQueue, Place, Pulse,
-    PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues, ReadLogs, Reap, Reaped,
-    ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Store,
-    Submit, Submitted, Sweep, Swept, TaskCount, TaskList, Tasks, VersionedSettings,
+    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CopyProgress, CountTasks, DeadGroups,
+    DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
+    ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leader, Leadership, Leases, ListDead,
+    ListQueues, ListSettings, ListTasks, LogPage, NodeState, Nodes, OpenSession, OpenedSession,
+    PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues,
+    ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions,
+    SettingsLog, Snapshot, Snapshots, Store, Submit, Submitted, Sweep, Swept, TaskCount, TaskList,
+    Tasks, VersionedSettings, WorkerState,
 };
+use duly_core::ports::work_source::TakenBack;
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use futures_util::future::BoxFuture;
@@ -85,12 +87,32 @@ impl<L: Layer> Sessions for Decorated<L> {
         self.layer.call(|| self.inner.sessions()).await
     }
 
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        self.layer.call(|| self.inner.workers()).await
+    }
+
+    async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {
+        self.layer.call(|| self.inner.drain(session, draining)).await
+    }
+
+    async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        self.layer.call(|| self.inner.draining(sessions.clone())).await
+    }
+
     async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
         self.layer.call(|| self.inner.serving(lane)).await
     }
 
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
         self.layer.call(|| self.inner.end_session(session, ending)).await
+    }
+
+    async fn revoked(&self, sessions: Vec<SessionId>) -> Result<Vec<(SessionId, TakenBack)>> {
+        self.inner.revoked(sessions).await
+    }
+
+    async fn revocation(&self) {
+        self.inner.revocation().await;
     }
 
     async fn reap(&self, reap: Reap) -> Result<Reaped> {
@@ -197,6 +219,10 @@ impl<L: Layer> Expiry for Decorated<L> {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
         self.layer.call(|| self.inner.sweep(sweep)).await
     }
+
+    async fn forget_sessions(&self, before: Timestamp) -> Result<u32> {
+        self.layer.call(|| self.inner.forget_sessions(before)).await
+    }
 }
 
 #[async_trait]
@@ -245,6 +271,17 @@ impl<L: Layer> Nodes for Decorated<L> {
 
     async fn leave(&self) -> Result<()> {
         self.layer.call(|| self.inner.leave()).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Snapshots for Decorated<L> {
+    async fn snapshot(&self) -> Result<Option<Snapshot>> {
+        self.layer.call(|| self.inner.snapshot()).await
+    }
+
+    fn copy_progress(&self) -> Option<CopyProgress> {
+        self.inner.copy_progress()
     }
 }
 

@@ -9,6 +9,7 @@ use duly_core::limits::SUSPECT_LOSSES;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{Controlled, EditTask, TaskChange};
 use duly_core::state::Status;
+use duly_core::submit::Start;
 use duly_core::task::{Priority, Task};
 
 use super::Harness;
@@ -28,7 +29,7 @@ pub async fn only_what_is_named_changes(harness: Harness) {
     let change = TaskChange {
         payload: Some(Arc::from("[1]")),
         priority: Priority::new(9),
-        run_at: Some(harness.now().plus(Duration::from_secs(5))),
+        start: Some(Start::At(harness.now().plus(Duration::from_secs(5)))),
         retries: Some(7),
         timeout: Some(Duration::from_secs(3)),
         labels: Some(labels.clone()),
@@ -52,12 +53,20 @@ pub async fn a_moved_task_starts_at_its_new_time(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     let later = harness.now().plus(Duration::from_secs(5));
-    edit(&harness, id, TaskChange { run_at: Some(later), ..TaskChange::default() }).await;
+    edit(&harness, id, TaskChange { start: Some(Start::At(later)), ..TaskChange::default() }).await;
     let answer = harness.ask(harness.next_claim(session, 10)).await;
     assert_eq!((answer.leases.len(), answer.next_due), (0, Some(later)));
-    let now = Some(harness.now());
-    edit(&harness, id, TaskChange { run_at: now, ..TaskChange::default() }).await;
+    let now = Some(Start::After(Duration::ZERO));
+    edit(&harness, id, TaskChange { start: now, ..TaskChange::default() }).await;
     assert_eq!(harness.claim_one(session).await.task, id);
+}
+
+pub async fn a_new_delay_counts_from_the_edit(harness: Harness) {
+    let id = harness.submit_one(harness.task("email")).await;
+    harness.advance(Duration::from_secs(9));
+    let start = Some(Start::After(Duration::from_secs(5)));
+    edit(&harness, id, TaskChange { start, ..TaskChange::default() }).await;
+    assert_eq!(harness.get(id).await.run_at, harness.now().plus(Duration::from_secs(5)));
 }
 
 pub async fn a_new_priority_counts(harness: Harness) {

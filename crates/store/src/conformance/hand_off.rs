@@ -1,5 +1,6 @@
 //! Tasks that are granted in the commit that stores them.
 
+use std::borrow::Borrow;
 use std::time::Duration;
 
 use duly_core::ports::store::{Claim, Submit, Submitted};
@@ -9,8 +10,8 @@ use duly_core::task::NewTask;
 use super::Harness;
 use super::harness::{ids, success};
 
-async fn offer(harness: &Harness, tasks: &[NewTask], offer: Claim) -> Vec<Submitted> {
-    let batch = Submit { tasks: tasks.to_vec(), offer: Some(offer) };
+async fn offer(harness: &Harness, tasks: &[NewTask], offer: impl Borrow<Claim>) -> Vec<Submitted> {
+    let batch = Submit { tasks: tasks.to_vec(), offer: Some(offer.borrow().clone()) };
     harness.store().submit(batch).await.unwrap()
 }
 
@@ -38,7 +39,7 @@ pub async fn it_stops_when_the_places_are_taken(harness: Harness) {
     let tasks = [harness.task("email"), harness.task("email"), harness.task("email")];
     let answers = offer(&harness, &tasks, harness.next_claim(session, 2)).await;
     assert!(is_handed_off(&answers[0]) && is_handed_off(&answers[1]), "{answers:?}");
-    assert_eq!(answers[2], Submitted::Stored);
+    assert_eq!(answers[2], harness.stored());
     assert_eq!(ids(&harness.claim(session, 10).await), [tasks[2].id]);
 }
 
@@ -47,7 +48,7 @@ pub async fn nobody_in_the_lane_is_overtaken(harness: Harness) {
     let waiting = harness.submit_one(harness.task_at("email", 0)).await;
     let tasks = [harness.task_at("email", 9), harness.task("pdf")];
     let answers = offer(&harness, &tasks, harness.next_claim(session, 10)).await;
-    assert_eq!(answers[0], Submitted::Stored);
+    assert_eq!(answers[0], harness.stored());
     assert!(is_handed_off(&answers[1]), "another lane is not held up: {answers:?}");
     assert_eq!(ids(&harness.claim(session, 10).await), [tasks[0].id, waiting]);
 }
@@ -56,7 +57,7 @@ pub async fn a_task_of_the_future_waits(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let later = harness.task_in("email", Duration::from_millis(1));
     let claim = harness.next_claim(session, 10);
-    assert_eq!(offer(&harness, std::slice::from_ref(&later), claim).await, [Submitted::Stored]);
+    assert_eq!(offer(&harness, std::slice::from_ref(&later), claim).await, [harness.stored()]);
     // It is not due, so it holds up nobody.
     let now = harness.task("email");
     let claim = harness.next_claim(session, 10);
@@ -66,22 +67,22 @@ pub async fn a_task_of_the_future_waits(harness: Harness) {
 pub async fn a_type_the_session_does_not_serve_waits(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let answers = offer(&harness, &[harness.task("pdf")], harness.next_claim(session, 10)).await;
-    assert_eq!(answers, [Submitted::Stored]);
+    assert_eq!(answers, [harness.stored()]);
 }
 
 pub async fn a_repeated_submit_answers_as_the_first(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let tasks = [harness.task("email"), harness.task("email")];
     let claim = harness.next_claim(session, 1);
-    let first = offer(&harness, &tasks, claim).await;
+    let first = offer(&harness, &tasks, &claim).await;
     harness.advance(Duration::from_secs(1));
-    assert_eq!(offer(&harness, &tasks, claim).await, first);
+    assert_eq!(offer(&harness, &tasks, &claim).await, first);
     assert_eq!(harness.get(tasks[0].id).await.epoch, 1);
 }
 
 pub async fn a_used_offer_grants_nothing_more(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let claim = harness.next_claim(session, 5);
-    assert!(is_handed_off(&offer(&harness, &[harness.task("email")], claim).await[0]));
-    assert_eq!(offer(&harness, &[harness.task("email")], claim).await, [Submitted::Stored]);
+    assert!(is_handed_off(&offer(&harness, &[harness.task("email")], &claim).await[0]));
+    assert_eq!(offer(&harness, &[harness.task("email")], &claim).await, [harness.stored()]);
 }

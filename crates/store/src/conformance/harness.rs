@@ -1,5 +1,6 @@
 //! What the cases share: a store, its clock, and short ways to say what they do with them.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -101,7 +102,7 @@ impl Harness {
             lane,
             priority: Priority::new(5).unwrap(),
             run_at: self.now(),
-            created_at: self.now(),
+            delay: None,
             retries: 3,
             back_off: BackOff::default(),
             timeout: None,
@@ -126,9 +127,14 @@ impl Harness {
         self.store().submit(batch).await.unwrap()
     }
 
+    /// The answer to a task that is stored now.
+    pub(super) fn stored(&self) -> Submitted {
+        Submitted::Stored { at: self.now() }
+    }
+
     /// Stores one task that waits.
     pub(super) async fn submit_one(&self, task: NewTask) -> TaskId {
-        assert_eq!(self.submit(std::slice::from_ref(&task)).await, [Submitted::Stored]);
+        assert_eq!(self.submit(std::slice::from_ref(&task)).await, [self.stored()]);
         task.id
     }
 
@@ -218,10 +224,11 @@ impl Harness {
     /// A claim with the next sequence.
     pub(super) fn next_claim(&self, session: SessionId, max: usize) -> Claim {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
-        Claim { session, sequence, max }
+        Claim::new(session, sequence, max)
     }
 
-    pub(super) async fn ask(&self, claim: Claim) -> Exchanged {
+    pub(super) async fn ask(&self, claim: impl Borrow<Claim>) -> Exchanged {
+        let claim = claim.borrow().clone();
         let exchange = Exchange { session: claim.session, finishes: vec![], claim: Some(claim) };
         self.store().exchange(exchange).await.unwrap()
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duly_core::limits::NODE_MEMORY;
 use duly_core::node::Role;
 use duly_core::ports::store::JoinNode;
 
@@ -46,4 +47,18 @@ pub async fn signs_of_life_show(harness: Harness) {
     harness.advance(Duration::from_secs(5));
     assert!(store.keep_alive(Vec::new()).await.unwrap().is_empty());
     assert_eq!(store.nodes().await.unwrap()[0].beat_at, harness.now());
+}
+
+pub async fn one_that_is_silent_for_a_day_is_forgotten(mut harness: Harness) {
+    harness.store().join(introduction("first")).await.unwrap();
+    harness.crash().await;
+    let store = harness.store();
+    store.join(introduction("second")).await.unwrap();
+    harness.advance(NODE_MEMORY + Duration::from_secs(1));
+    assert!(store.keep_alive(Vec::new()).await.unwrap().is_empty());
+    // Whoever leads does it: no other node needs to join.
+    store.lead(store.node(), Duration::from_secs(10)).await.unwrap();
+    let nodes = store.nodes().await.unwrap();
+    let names: Vec<_> = nodes.iter().map(|node| node.joined.name.as_str()).collect();
+    assert_eq!(names, ["second"]);
 }

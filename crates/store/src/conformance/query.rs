@@ -9,7 +9,9 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Outcome;
 use duly_core::limits::SCAN_ROWS;
 use duly_core::name::{QueueName, TenantName};
-use duly_core::ports::store::{CancelTasks, ListTasks, OpenSession, TaskList};
+use duly_core::ports::store::{
+    CancelTasks, Controlled, DeleteTasks, ListTasks, OpenSession, Replay, ReplayTasks, TaskList,
+};
 use duly_core::task::{Failure, NewTask};
 
 use super::Harness;
@@ -344,4 +346,28 @@ pub async fn a_hint_names_the_earliest_due_time(harness: Harness) {
 pub async fn the_store_is_healthy(harness: Harness) {
     harness.store().check().await.unwrap();
     assert_eq!(harness.store().now().await.unwrap(), harness.now());
+}
+
+/// A caller can name any UUID, also one whose time lies after the year 9999.
+pub async fn an_id_that_was_never_minted_is_unknown(harness: Harness) {
+    let (store, tenant) = (harness.store(), TenantName::default_tenant());
+    let stored = harness.submit_one(harness.task("email")).await;
+    for id in [TaskId::from_bytes([0; 16]), TaskId::from_bytes([0xff; 16])] {
+        assert!(store.get(&tenant, id).await.unwrap().is_none());
+        assert!(store.attempts(&tenant, id).await.unwrap().is_none());
+        assert!(store.place(&tenant, id).await.unwrap().is_none());
+        let tasks = vec![Replay { task: id, run: 1, run_at: None }];
+        let replay = ReplayTasks { tenant: tenant.clone(), tasks, payload: None };
+        assert_eq!(store.replay(replay).await.unwrap(), [Controlled::Unknown]);
+        let (tasks, reason) = (vec![id], String::new());
+        let cancel = CancelTasks { tenant: tenant.clone(), tasks, reason };
+        assert_eq!(store.cancel(cancel).await.unwrap(), [Controlled::Unknown]);
+        let delete = DeleteTasks { tenant: tenant.clone(), tasks: vec![id], before: None };
+        assert_eq!(store.delete(delete).await.unwrap(), [Controlled::Done]);
+        let (filter, before) = (Filter::default(), Some(id));
+        let page = ListTasks { tenant: tenant.clone(), filter, before, limit: 10 };
+        let found = store.list(page).await.unwrap().tasks;
+        let expected = (stored < id).then_some(stored);
+        assert_eq!(found.first().map(|task| task.id), expected, "{id}");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duly_core::limits::{COUNT_ROWS, QUEUE_LANES, STORE_BATCH};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Claim, Counted, ListQueues, Pause, PauseQueue, QueueState, Submit, Submitted,
+    Claim, Controlled, Counted, DeleteTasks, ListQueues, Pause, PauseQueue, QueueState, Submit,
 };
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -65,7 +65,7 @@ pub async fn nothing_is_handed_over_in_a_paused_queue(harness: Harness) {
     let claim: Claim = harness.next_claim(session, 10);
     let tasks = vec![task_in(&harness, "mail", "email")];
     let batch = Submit { tasks, offer: Some(claim) };
-    assert_eq!(harness.store().submit(batch).await.unwrap(), [Submitted::Stored]);
+    assert_eq!(harness.store().submit(batch).await.unwrap(), [harness.stored()]);
 }
 
 pub async fn a_new_type_in_a_paused_queue_waits_too(harness: Harness) {
@@ -115,21 +115,63 @@ pub async fn tenants_pause_their_own_queues(harness: Harness) {
     let mut foreign = task_in(&harness, "mail", "email");
     foreign.lane.tenant = TenantName::new("other").unwrap();
     let foreign = harness.submit_one(foreign).await;
-    assert!(!pause(&harness, "mail", "").await, "it is another tenant's");
+    assert!(pause(&harness, "mail", "").await, "although only another tenant has tasks in it");
     harness.submit_one(task_in(&harness, "mail", "email")).await;
-    assert!(pause(&harness, "mail", "").await);
     assert_eq!(ids(&harness.claim(session, 10).await), [foreign]);
     assert_eq!(state(&harness, "mail").await.waiting, exactly(1));
 }
 
 pub async fn an_unknown_queue_is_no_queue(harness: Harness) {
-    assert!(!pause(&harness, "nowhere", "").await);
     assert!(!resume(&harness, "nowhere").await);
     let tenant = TenantName::default_tenant();
     assert_eq!(harness.store().queue(&tenant, &queue("nowhere")).await.unwrap(), None);
-    let id = harness.submit_one(task_in(&harness, "nowhere", "email")).await;
+}
+
+pub async fn a_queue_can_be_paused_before_its_first_task(mut harness: Harness) {
+    harness.submit_one(task_in(&harness, "other", "letter")).await;
+    let since = harness.now();
+    assert!(pause(&harness, "mail", "not yet").await);
+    let paused = state(&harness, "mail").await;
+    assert_eq!(paused.paused, Some(Pause { since, note: "not yet".to_owned() }));
+    assert_eq!((paused.waiting, paused.running), (exactly(0), exactly(0)));
+    let tenant = TenantName::default_tenant();
+    for (limit, after, names) in [
+        (10, None, vec!["mail", "other"]),
+        (1, None, vec!["mail"]),
+        (1, Some("mail"), vec!["other"]),
+    ] {
+        let (tenant, after) = (tenant.clone(), after.map(queue));
+        let page = ListQueues { tenant, after, limit, count_to: COUNT_ROWS };
+        let found = harness.store().queues(page).await.unwrap().queues;
+        assert_eq!(found.iter().map(|it| it.queue.as_str()).collect::<Vec<_>>(), names);
+    }
+    harness.crash().await;
     let session = harness.session(&["email"]).await;
-    assert_eq!(harness.claim_one(session).await.task, id, "what was refused left nothing behind");
+    let offer = Some(harness.next_claim(session, 10));
+    let tasks = vec![task_in(&harness, "mail", "email")];
+    let id = tasks[0].id;
+    let handed = harness.store().submit(Submit { tasks, offer }).await.unwrap();
+    assert_eq!(handed, [harness.stored()], "nothing is handed over");
+    assert!(harness.claim(session, 10).await.is_empty());
+    assert!(resume(&harness, "mail").await);
+    assert_eq!(harness.claim_one(session).await.task, id);
+    assert!(pause(&harness, "empty", "").await);
+    resume(&harness, "empty").await;
+    assert_eq!(harness.store().queue(&tenant, &queue("empty")).await.unwrap(), None);
+}
+
+pub async fn upper_and_lower_case_are_two_queues(harness: Harness) {
+    let session = harness.session(&["email"]).await;
+    harness.submit_one(task_in(&harness, "Mail", "email")).await;
+    let lower = harness.submit_one(task_in(&harness, "mail", "email")).await;
+    harness.submit_one(task_in(&harness, "Zoo", "Email")).await;
+    assert!(pause(&harness, "Mail", "").await);
+    assert_eq!(harness.claim_one(session).await.task, lower);
+    let tenant = TenantName::default_tenant();
+    let page = ListQueues { tenant, after: None, limit: 10, count_to: COUNT_ROWS };
+    let found = harness.store().queues(page).await.unwrap().queues;
+    let names: Vec<_> = found.iter().map(|it| it.queue.as_str()).collect();
+    assert_eq!(names, ["Mail", "Zoo", "mail"]);
 }
 
 pub async fn each_queue_tells_what_is_in_it(harness: Harness) {
@@ -161,6 +203,28 @@ pub async fn each_queue_tells_what_is_in_it(harness: Harness) {
     harness.claim(session, 10).await;
     let state = state(&harness, "mail").await;
     assert_eq!((state.due, state.running, state.oldest_due), (exactly(0), exactly(1), None));
+}
+
+pub async fn a_task_whose_id_came_again_is_counted_once(mut harness: Harness) {
+    let session = harness.remote(&["email"]).await;
+    let again = task_in(&harness, "mail", "email");
+    harness.submit(&[again.clone(), task_in(&harness, "mail", "email")]).await;
+    let leases = harness.claim(session, 2).await;
+    let ended = leases.iter().find(|lease| lease.task == again.id).expect("both were granted");
+    harness.finish_one(session, ended, success()).await;
+    let (tenant, tasks) = (TenantName::default_tenant(), vec![again.id]);
+    let order = DeleteTasks { tenant, tasks, before: None };
+    assert_eq!(harness.store().delete(order).await.unwrap(), [Controlled::Done]);
+    assert_eq!(harness.submit(std::slice::from_ref(&again)).await, [harness.stored()]);
+    let lease = harness.claim_one(session).await;
+    assert_eq!(lease.task, again.id);
+    assert_eq!(state(&harness, "mail").await.running, exactly(2));
+    harness.crash().await;
+    let workers = harness.store().workers().await.unwrap();
+    let worker = workers.iter().find(|worker| worker.opened.id == session).expect("it is open");
+    assert_eq!(worker.leases, 2);
+    harness.finish_one(session, &lease, success()).await;
+    assert_eq!(state(&harness, "mail").await.running, exactly(1));
 }
 
 pub async fn queues_are_listed_by_name(harness: Harness) {

@@ -111,7 +111,7 @@ pub async fn every_way_to_acknowledge_counts(harness: Harness) {
         harness.submit_one(harness.task(name)).await;
     }
     let claim = harness.next_claim(beats, 10);
-    let mut held = ids(&harness.ask(claim).await.leases);
+    let mut held = ids(&harness.ask(&claim).await.leases);
     held.extend(ids(&harness.claim(asks, 10).await));
     let pair = harness.claim(ends, 10).await;
     held.push(pair[1].task);
@@ -129,16 +129,16 @@ pub async fn a_batch_that_is_asked_for_again_starts_afresh(harness: Harness) {
     let session = harness.remote(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     let claim = harness.next_claim(session, 10);
-    let first = harness.ask(claim).await.leases;
+    let first = harness.ask(&claim).await.leases;
     harness.advance(MINUTE);
-    assert_eq!(harness.ask(claim).await.leases, first);
+    assert_eq!(harness.ask(&claim).await.leases, first);
     harness.advance(MINUTE);
     harness.reap().await;
     assert_eq!(harness.get(id).await.status, Status::Running);
     harness.advance(Duration::from_millis(1));
     harness.reap().await;
     assert_eq!(harness.get(id).await.status, Status::Pending);
-    let again = harness.ask(claim).await.leases;
+    let again = harness.ask(&claim).await.leases;
     assert_eq!((again[0].task, again[0].epoch), (id, 2), "its session never heard of the first");
 }
 
@@ -146,9 +146,9 @@ pub async fn an_echo_is_not_told_to_come_back(harness: Harness) {
     let session = harness.remote(&["email"]).await;
     harness.submit_one(harness.task("email")).await;
     let claim = harness.next_claim(session, 1);
-    let lease = harness.ask(claim).await.leases.remove(0);
+    let lease = harness.ask(&claim).await.leases.remove(0);
     harness.finish_one(session, &lease, success()).await;
     harness.submit_one(harness.task("email")).await;
-    let echo = harness.ask(claim).await;
+    let echo = harness.ask(&claim).await;
     assert_eq!((echo.leases.len(), echo.next_due), (0, None), "it would ask again and again");
 }

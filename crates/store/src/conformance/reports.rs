@@ -322,7 +322,7 @@ pub async fn the_log_of_a_lost_attempt_is_kept(harness: Harness) {
     harness.die(session).await;
     let kept = harness.store().attempts(&TenantName::default_tenant(), id).await;
     let kept = kept.unwrap().unwrap();
-    assert_eq!(kept[0].error.code, "WORKER_LOST");
+    assert_eq!(kept[0].error.as_ref().unwrap().code, "WORKER_LOST");
     assert_eq!(kept[0].log.as_deref(), Some("I feel dizzy\n"));
 }
 

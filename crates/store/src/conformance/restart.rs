@@ -107,11 +107,11 @@ pub async fn a_session_elsewhere_goes_on(mut harness: Harness) {
         harness.submit_one(harness.task("email")).await;
     }
     let claim = harness.next_claim(session, 2);
-    let leases = harness.ask(claim).await.leases;
+    let leases = harness.ask(&claim).await.leases;
     harness.crash().await;
     assert_eq!(harness.last_beat(ended).await, None);
     assert!(harness.beat(session, &[claim.sequence], &[]).await, "it is open still");
-    assert_eq!(harness.ask(claim).await.leases, leases, "its claim can be repeated");
+    assert_eq!(harness.ask(&claim).await.leases, leases, "its claim can be repeated");
     assert_eq!(harness.finish_one(session, &leases[0], success()).await, Finished::Done);
     let task = harness.get(leases[1].task).await;
     assert_eq!((task.status, task.losses), (Status::Running, 0));
@@ -131,7 +131,7 @@ pub async fn a_lease_elsewhere_has_its_whole_time_again(mut harness: Harness) {
     let timeout = Some(Duration::from_secs(5));
     let id = harness.submit_one(NewTask { timeout, ..harness.task("email") }).await;
     let claim = harness.next_claim(session, 2);
-    harness.ask(claim).await;
+    harness.ask(&claim).await;
     harness.advance(Duration::from_secs(3600));
     harness.crash().await;
     assert!(harness.beat(session, &[claim.sequence], &[]).await);
@@ -176,7 +176,7 @@ pub async fn an_extension_outlives_it(mut harness: Harness) {
     let session = harness.remote(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     let claim = harness.next_claim(session, 1);
-    let lease = harness.ask(claim).await.leases.remove(0);
+    let lease = harness.ask(&claim).await.leases.remove(0);
     let by = Duration::from_secs(6 * 3600);
     let leases = vec![Extend { task: id, epoch: lease.epoch, by }];
     harness.store().extend(ExtendLeases { session, leases }).await.unwrap();

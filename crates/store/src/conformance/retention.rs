@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use duly_core::filter::Filter;
-use duly_core::id::TaskId;
+use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
 use duly_core::name::TenantName;
@@ -139,7 +139,7 @@ pub async fn everything_about_a_task_goes(harness: Harness) {
     assert!(harness.store().dead_groups(groups).await.unwrap().groups.is_empty());
     let page = ListTasks { tenant: own(), filter: filter(), before: None, limit: 10 };
     assert!(harness.store().list(page).await.unwrap().tasks.is_empty());
-    assert_eq!(harness.submit(&[large]).await, [Submitted::Stored], "the id is free again");
+    assert_eq!(harness.submit(&[large]).await, [harness.stored()], "the id is free again");
     assert!(harness.store().attempts(&own(), id).await.unwrap().unwrap().is_empty());
 }
 
@@ -148,7 +148,7 @@ pub async fn the_key_of_a_deleted_task_may_be_used_again(harness: Harness) {
     harness.advance(HOUR);
     sweep(&harness, all_before(harness.now())).await;
     let next = keyed(harness.task("email"), "k", 2);
-    assert_eq!(harness.submit(std::slice::from_ref(&next)).await, [Submitted::Stored]);
+    assert_eq!(harness.submit(std::slice::from_ref(&next)).await, [harness.stored()]);
     let again = keyed(harness.task("email"), "k", 2);
     assert_eq!(harness.submit(&[again]).await, [Submitted::Replayed { id: next.id }]);
 }
@@ -234,4 +234,70 @@ pub async fn what_was_due_later_is_not_looked_at(harness: Harness) {
     harness.advance(Duration::from_millis(1));
     sweep(&harness, all_before(harness.now())).await;
     assert!(!is_there(&harness, id).await);
+}
+
+/// Forgets sessions that ended before this time, and all of them; how many calls that took.
+async fn forget_sessions(harness: &Harness, before: Timestamp) -> usize {
+    for calls in 1.. {
+        let forgotten = harness.store().forget_sessions(before).await.unwrap();
+        assert!(forgotten as usize <= STORE_BATCH);
+        if forgotten == 0 {
+            return calls;
+        }
+    }
+    unreachable!("there is an end to them")
+}
+
+/// Runs a task in a session: one attempt fails, the next succeeds.
+async fn tried_twice(harness: &Harness, session: SessionId, task: NewTask) -> TaskId {
+    let id = harness.submit_one(task).await;
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, retry()).await;
+    harness.advance(HOUR);
+    let lease = harness.claim_one(session).await;
+    harness.finish_one(session, &lease, success()).await;
+    id
+}
+
+/// Which workers a task and its attempts name.
+async fn workers(harness: &Harness, id: TaskId) -> Vec<Option<String>> {
+    let attempts = harness.store().attempts(&own(), id).await.unwrap().unwrap();
+    let attempts = attempts.into_iter().map(|attempt| attempt.worker);
+    [harness.get(id).await.worker].into_iter().chain(attempts).collect()
+}
+
+pub async fn sessions_that_ended_long_ago_are_forgotten(harness: Harness) {
+    let (left, died) = (harness.session(&["email"]).await, harness.remote(&["letter"]).await);
+    let open = harness.remote(&["post", "parcel"]).await;
+    let first = tried_twice(&harness, left, harness.task("email")).await;
+    let second = tried_twice(&harness, died, harness.task("letter")).await;
+    let third = tried_twice(&harness, open, harness.task("post")).await;
+    let held = harness.submit_one(harness.task("parcel")).await;
+    let lease = harness.claim_one(open).await;
+    harness.leave(left).await;
+    harness.die(died).await;
+    let end = harness.now();
+    harness.advance(HOUR);
+    forget_sessions(&harness, end).await;
+    for id in [first, second, third] {
+        let named = workers(&harness, id).await;
+        assert!(named.len() == 3 && named.iter().all(Option::is_some), "at that time: {named:?}");
+    }
+    forget_sessions(&harness, end.plus(Duration::from_millis(1))).await;
+    assert_eq!(workers(&harness, first).await, [const { None }; 3]);
+    assert_eq!(workers(&harness, second).await, [const { None }; 3]);
+    assert!(workers(&harness, third).await.iter().all(Option::is_some), "it is open");
+    harness.finish_one(open, &lease, success()).await;
+    assert_eq!(harness.get(held).await.status, Status::Success);
+    assert_eq!(harness.get(first).await.session, Some(left), "the id stays");
+}
+
+pub async fn one_call_forgets_a_bounded_number_of_sessions(harness: Harness) {
+    for _ in 0..=STORE_BATCH {
+        let session = harness.session(&["email"]).await;
+        harness.leave(session).await;
+    }
+    harness.advance(HOUR);
+    let calls = forget_sessions(&harness, harness.now()).await;
+    assert!(calls > 1, "{calls}");
 }

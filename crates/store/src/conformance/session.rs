@@ -240,3 +240,60 @@ pub async fn those_that_serve_a_lane_are_told(mut harness: Harness) {
         harness.crash().await;
     }
 }
+
+pub async fn one_that_drains_is_known_to_drain_until_it_ends(mut harness: Harness) {
+    let (remote, local) = (harness.remote(&["email"]).await, harness.session(&["email"]).await);
+    let store = harness.store();
+    let both = || vec![remote, local];
+    assert_eq!(store.draining(both()).await.unwrap(), []);
+    assert!(store.drain(remote, true).await.unwrap() && store.drain(local, true).await.unwrap());
+    let mut draining = store.draining(both()).await.unwrap();
+    draining.sort_unstable();
+    let mut expected = both();
+    expected.sort_unstable();
+    assert_eq!(draining, expected);
+    let drains = async |harness: &Harness| {
+        let sessions = harness.store().sessions().await.unwrap();
+        sessions.iter().find(|it| it.opened.id == remote).map(|it| it.draining)
+    };
+    assert_eq!(drains(&harness).await, Some(true));
+    assert!(store.drain(local, false).await.unwrap());
+    assert_eq!(store.draining(both()).await.unwrap(), [remote]);
+    drop(store);
+    harness.crash().await;
+    assert_eq!(drains(&harness).await, Some(true), "it outlives a restart");
+    let store = harness.store();
+    assert!(store.drain(remote, false).await.unwrap());
+    assert_eq!(drains(&harness).await, Some(false));
+    harness.leave(remote).await;
+    assert!(!store.drain(remote, true).await.unwrap(), "it has ended");
+    assert_eq!(store.draining(vec![remote]).await.unwrap(), []);
+}
+
+pub async fn all_are_listed_with_what_they_hold(harness: Harness) {
+    let tenant = Some(TenantName::new("other").unwrap());
+    let remote = OpenSession { home: Home::Remote, tenant, ..harness.new_session(&["letter"]) };
+    let id = harness.open(remote.clone()).await;
+    let local = harness.session(&["email"]).await;
+    for _ in 0..3 {
+        harness.submit_one(harness.task("email")).await;
+    }
+    let leases = harness.claim(local, 2).await;
+    harness.finish_one(local, &leases[0], success()).await;
+    let opened_at = harness.now();
+    harness.advance(Duration::from_secs(5));
+    let find = async |id| {
+        let workers = harness.store().workers().await.unwrap();
+        workers.into_iter().find(|worker| worker.opened.id == id)
+    };
+    let listed = find(id).await.unwrap();
+    assert_eq!((&listed.opened, listed.node, listed.leases), (&remote, None, 0));
+    assert_eq!((listed.beat_at, listed.draining), (opened_at, false));
+    assert!(harness.beat(id, &[], &[]).await && harness.store().drain(id, true).await.unwrap());
+    let listed = find(id).await.unwrap();
+    assert_eq!((listed.beat_at, listed.draining), (harness.now(), true));
+    let own = find(local).await.unwrap();
+    assert_eq!((own.leases, own.node), (1, Some(harness.store().node())));
+    harness.leave(id).await;
+    assert_eq!(find(id).await, None);
+}

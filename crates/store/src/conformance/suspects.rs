@@ -91,7 +91,7 @@ pub async fn nothing_is_handed_to_its_session(harness: Harness) {
     assert_eq!(harness.claim_one(session).await.task, suspect);
     let offer = Some(harness.next_claim(session, 10));
     let submit = Submit { tasks: vec![harness.task("other")], offer };
-    assert_eq!(harness.store().submit(submit).await.unwrap(), [Submitted::Stored]);
+    assert_eq!(harness.store().submit(submit).await.unwrap(), [harness.stored()]);
 }
 
 pub async fn a_session_that_has_waited_is_handed_a_whole_batch(harness: Harness) {
@@ -103,7 +103,7 @@ pub async fn a_session_that_has_waited_is_handed_a_whole_batch(harness: Harness)
     let late = Some(harness.next_claim(session, 10));
     let batch = |offer| Submit { tasks: vec![harness.task("other"), harness.task("other")], offer };
     let kept = harness.store().submit(batch(late)).await.unwrap();
-    assert_eq!(kept, [Submitted::Stored; 2], "it still holds something");
+    assert_eq!(kept, [harness.stored(); 2], "it still holds something");
     let others = harness.session(&["other"]).await;
     assert_eq!(harness.claim(others, 10).await.len(), 2);
     harness.finish_one(session, &busy, success()).await;

@@ -32,7 +32,12 @@ impl Model {
         let mut answers = Vec::new();
         for one in &order.tasks {
             let open = |task: &mut Task| open_run(task, one, order.payload.as_ref(), now);
+            let before = self.get(&order.tenant, one.task);
             answers.extend(self.each(&order.tenant, &[one.task], open));
+            let success = before.as_ref().and_then(Task::success);
+            if let Some(success) = success.filter(|it| it.run < self.tasks[&one.task].run) {
+                self.keep(one.task, success);
+            }
         }
         answers
     }
@@ -47,15 +52,15 @@ impl Model {
         })
     }
 
-    pub(super) fn edit(&mut self, order: &EditTask) -> Controlled {
-        let TaskChange { payload, priority, run_at, retries, timeout, labels } = &order.change;
+    pub(super) fn edit(&mut self, order: &EditTask, now: Timestamp) -> Controlled {
+        let TaskChange { payload, priority, start, retries, timeout, labels } = &order.change;
         let answers = self.each(&order.tenant, &[order.task], |task| {
             if task.status != Status::Pending {
                 return false;
             }
             task.payload = Arc::clone(payload.as_ref().unwrap_or(&task.payload));
             task.priority = priority.unwrap_or(task.priority);
-            task.run_at = run_at.unwrap_or(task.run_at);
+            task.run_at = start.map_or(task.run_at, |start| start.resolve(now));
             task.retries = retries.unwrap_or(task.retries);
             task.timeout = timeout.or(task.timeout);
             task.labels = labels.clone().unwrap_or_else(|| task.labels.clone());
@@ -98,6 +103,7 @@ fn open_run(task: &mut Task, order: &Replay, payload: Option<&Arc<str>>, now: Ti
         losses: 0,
         run_at: order.run_at.unwrap_or(now).max(now),
         granted_at: None,
+        started_at: None,
         finished_at: None,
         session: None,
         result: None,

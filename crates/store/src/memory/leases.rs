@@ -26,10 +26,11 @@ impl Model {
             }
         }
         let known = |claim: &Claim| self.sessions.contains_key(&claim.session);
-        let echo = exchange.claim.is_some_and(|claim| known(&claim) && !self.admits(&claim));
-        let leases = exchange.claim.map_or_else(Vec::new, |claim| self.claim(&claim, now));
+        let claim = exchange.claim.as_ref();
+        let echo = claim.is_some_and(|claim| known(claim) && !self.admits(claim));
+        let leases = claim.map_or_else(Vec::new, |claim| self.claim(claim, now));
         let served = !(echo && leases.is_empty());
-        let next_due = if served { self.next_due(exchange.session, now) } else { None };
+        let next_due = if served { self.next_due(exchange, now) } else { None };
         (Exchanged { finished, leases, next_due }, hint)
     }
 
@@ -60,25 +61,28 @@ impl Model {
             self.write_log(item.task, chunk, now);
         }
         if let Outcome::Retry { error, .. } | Outcome::Fail { error } = &item.outcome {
-            self.record(item.task, error.clone(), now);
+            let granted_at = self.tasks[&item.task].granted_at.expect("it runs");
+            self.record(item.task, error.clone(), item.started_at(now, granted_at), now);
         }
         let task = self.tasks.get_mut(&item.task).expect("looked up above");
         conclude(task, &item.outcome, now);
+        let started_at = task.granted_at.and_then(|granted_at| item.started_at(now, granted_at));
+        task.started_at = started_at.filter(|_| task.status.is_terminal());
         Finished::Done
     }
 
     /// Whether this exchange is a repeated one, whose claim was granted the task again right after
     /// this outcome had put it back.
     fn was_heard(&self, exchange: &Exchange, item: &Finish) -> bool {
-        let claim = exchange.claim.map(|claim| (claim.session, claim.sequence));
+        let claim = exchange.claim.as_ref().map(|claim| (claim.session, claim.sequence));
         let Some(grant) = claim.and_then(|claim| self.grants.get(&claim)) else { return false };
         let task = &self.tasks[&item.task];
         let again = task.epoch == item.epoch + 1 && holds(task, exchange.session);
         let kept = self.attempts.get(&item.task).and_then(|kept| kept.last());
-        let kept = kept.filter(|kept| kept.epoch == item.epoch).map(|kept| &kept.error);
+        let kept = kept.filter(|kept| kept.epoch == item.epoch);
         let same = match &item.outcome {
             Outcome::Release => kept.is_none(),
-            Outcome::Retry { error, .. } => kept == Some(error),
+            Outcome::Retry { error, .. } => kept.is_some_and(|it| it.error.as_ref() == Some(error)),
             Outcome::Success { .. } | Outcome::Fail { .. } => false,
         };
         same && again && grant.leases.contains(&(item.task, task.epoch))
@@ -107,7 +111,8 @@ impl Model {
         if self.is_isolating(claim.session) {
             return Vec::new();
         }
-        let due = self.waiting(claim.session).into_iter().filter(|task| task.run_at <= now);
+        let waiting = self.waiting(claim.session, Some(claim)).into_iter();
+        let due = waiting.filter(|task| task.run_at <= now);
         let mut order: Vec<_> =
             due.map(|task| (claim_order(task.run_at, task.priority), task.id)).collect();
         order.sort_unstable();
@@ -200,18 +205,22 @@ impl Model {
         tenant.is_some_and(|tenant| *tenant != task.lane.tenant)
     }
 
-    fn waiting(&self, session: SessionId) -> Vec<&Task> {
+    /// What a session may be granted sometime, by this claim if there is one.
+    fn waiting(&self, session: SessionId, claim: Option<&Claim>) -> Vec<&Task> {
         let pending = self.tasks.values().filter(|task| task.status == Status::Pending);
-        pending.filter(|task| self.serves(session, &task.lane)).collect()
+        let accepts = |task: &Task| claim.is_none_or(|claim| claim.accepts(&task.lane));
+        pending.filter(|task| accepts(task) && self.serves(session, &task.lane)).collect()
     }
 
-    fn next_due(&self, session: SessionId, now: Timestamp) -> Option<Timestamp> {
+    fn next_due(&self, exchange: &Exchange, now: Timestamp) -> Option<Timestamp> {
+        let session = exchange.session;
         if self.is_isolating(session) {
             return None;
         }
         let busy = self.holds_any(session);
         let passed_by = |task: &Task| busy && task.is_suspect() && task.run_at <= now;
-        let waiting = self.waiting(session).into_iter().filter(|task| !passed_by(task));
+        let waiting = self.waiting(session, exchange.claim.as_ref()).into_iter();
+        let waiting = waiting.filter(|task| !passed_by(task));
         waiting.map(|task| task.run_at).min()
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Model {
     /// Leases whose deadline was moved.
     pub(super) extended: HashSet<(TaskId, u32)>,
     names: HashMap<SessionId, String>,
+    /// When each session that is still remembered has ended.
+    pub(super) ended: HashMap<SessionId, Timestamp>,
     /// Versions of the settings, oldest first.
     pub(super) settings: Vec<VersionedSettings>,
 }
@@ -56,6 +58,9 @@ pub(super) struct Session {
     /// The newest claim.
     pub(super) newest: u64,
     pub(super) beat: u64,
+    pub(super) beat_at: Timestamp,
+    /// Whether it is to be granted nothing more.
+    pub(super) draining: bool,
     pub(super) unstarted: HashSet<TaskId>,
     /// The suspect for which it takes nothing more until it holds nothing.
     pub(super) waits_for: Option<TaskId>,
@@ -79,20 +84,22 @@ impl Model {
             deadlines: HashMap::new(),
             extended: HashSet::new(),
             names: HashMap::new(),
+            ended: HashMap::new(),
             settings: Vec::new(),
         }
     }
 
     pub(super) fn submit(&mut self, batch: &Submit, now: Timestamp) -> (Vec<Submitted>, Hint) {
         // What this very batch hands over does not keep the rest of it away.
-        let open = batch.offer.is_some_and(|offer| !self.is_isolating(offer.session));
+        let open = batch.offer.as_ref().is_some_and(|offer| !self.is_isolating(offer.session));
         let mut granted = Vec::new();
         let mut hint = None;
         let mut answers = Vec::new();
         for task in &batch.tasks {
             let answer = self.submit_one(task, batch.offer.as_ref(), open, &mut granted, now);
-            if answer == Submitted::Stored && self.tasks[&task.id].status == Status::Pending {
-                hint = earliest(hint, task.run_at);
+            let stored = matches!(answer, Submitted::Stored { .. });
+            if stored && self.tasks[&task.id].status == Status::Pending {
+                hint = earliest(hint, self.tasks[&task.id].run_at);
             }
             answers.push(answer);
         }
@@ -122,18 +129,19 @@ impl Model {
         let hand_off = offer.filter(|offer| {
             open && granted.len() < offer.max
                 && self.admits(offer)
+                && offer.accepts(&task.lane)
                 && self.serves(offer.session, &task.lane)
-                && task.run_at <= now
+                && task.due_at(now) <= now
                 && !self.is_due(&task.lane, now)
         });
-        let mut stored = store(task);
+        let mut stored = store(task, now);
         let answer = match hand_off {
             Some(offer) => {
                 grant(&mut stored, offer.session, now);
                 granted.push((task.id, stored.epoch));
                 Submitted::HandedOff { epoch: stored.epoch, granted_at: now }
             }
-            None => Submitted::Stored,
+            None => Submitted::Stored { at: now },
         };
         self.lanes.insert(task.lane.clone());
         if let Some(idempotency) = &task.idempotency {
@@ -153,7 +161,7 @@ impl Model {
             Some(granted_at) if same_grant && stored.status == Status::Running => {
                 Submitted::HandedOff { epoch: stored.epoch, granted_at }
             }
-            _ => Submitted::Stored,
+            _ => Submitted::Stored { at: stored.created_at },
         }
     }
 
@@ -185,24 +193,39 @@ impl Model {
 
     pub(super) fn attempts(&self, tenant: &TenantName, id: TaskId) -> Option<Vec<Attempt>> {
         self.get(tenant, id)?;
-        let kept = self.attempts.get(&id).into_iter().flatten();
-        let with_log = |it: &Attempt| Attempt { log: self.excerpt(id, it.epoch), ..it.clone() };
-        Some(kept.map(with_log).collect())
+        let kept = self.attempts.get(&id).into_iter().flatten().cloned();
+        let success = self.named(&self.tasks[&id]).success();
+        let with_log = |it: Attempt| Attempt { log: self.excerpt(id, it.epoch), ..it };
+        let mut attempts: Vec<_> = kept.chain(success).map(with_log).collect();
+        attempts.drain(..attempts.len().saturating_sub(ATTEMPTS));
+        Some(attempts)
     }
 
-    /// Keeps a try that failed or was lost.
-    pub(super) fn record(&mut self, id: TaskId, error: Failure, now: Timestamp) {
+    /// Keeps a try that failed or was lost, of which it is known or not when it started.
+    pub(super) fn record(
+        &mut self,
+        id: TaskId,
+        error: Failure,
+        started_at: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         let task = &self.tasks[&id];
-        let attempt = Attempt {
-            run: task.run,
-            attempt: task.charged + 1,
-            epoch: task.epoch,
-            started_at: task.granted_at.expect("it runs"),
-            ended_at: now,
-            worker: self.named(task).worker,
-            error,
-            log: None,
-        };
+        self.keep(
+            id,
+            Attempt {
+                run: task.run,
+                attempt: task.charged + 1,
+                epoch: task.epoch,
+                started_at: started_at.or(task.granted_at).expect("it runs"),
+                ended_at: now,
+                worker: self.named(task).worker,
+                error: Some(error),
+                log: None,
+            },
+        );
+    }
+
+    pub(super) fn keep(&mut self, id: TaskId, attempt: Attempt) {
         let kept = self.attempts.entry(id).or_default();
         kept.push(attempt);
         let surplus = kept.len().saturating_sub(ATTEMPTS);
@@ -215,6 +238,15 @@ impl Model {
         let unheard_of = !self.names.contains_key(&session);
         self.names.entry(session).or_insert_with(|| name.to_owned());
         unheard_of
+    }
+
+    /// Nothing tells this worker's name any more, unless another session has the same.
+    pub(super) fn forget_name(&mut self, session: SessionId) {
+        let name = self.names.remove(&session);
+        if !self.names.values().any(|other| Some(other) == name.as_ref()) {
+            let attempts = self.attempts.values_mut().flatten();
+            attempts.filter(|it| it.worker == name).for_each(|it| it.worker = None);
+        }
     }
 
     /// Whether a session may be granted tasks of this lane now.
@@ -236,15 +268,16 @@ impl Model {
     }
 }
 
-fn store(task: &NewTask) -> Task {
+fn store(task: &NewTask, now: Timestamp) -> Task {
     Task {
         id: task.id,
         lane: task.lane.clone(),
         status: Status::Pending,
         priority: task.priority,
-        run_at: task.run_at,
-        created_at: task.created_at,
+        run_at: task.due_at(now),
+        created_at: now,
         granted_at: None,
+        started_at: None,
         finished_at: None,
         run: 1,
         charged: 0,
@@ -268,6 +301,7 @@ pub(super) fn grant(task: &mut Task, session: SessionId, now: Timestamp) {
     task.epoch += 1;
     task.session = Some(session);
     task.granted_at = Some(now);
+    task.started_at = None;
 }
 
 /// When a lease is overdue that is granted as the task says.

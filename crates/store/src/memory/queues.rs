@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use duly_core::id::TaskId;
-use duly_core::limits::{COUNT_ROWS, QUEUE_LANES};
+use duly_core::limits::{COUNT_ROWS, PAUSED_QUEUES, QUEUE_LANES};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues, Result,
@@ -45,8 +45,9 @@ impl Queues for MemoryStore {
 
 impl Model {
     fn queue_names(&self, tenant: &TenantName) -> BTreeSet<QueueName> {
-        let own = self.lanes.iter().filter(|lane| lane.tenant == *tenant);
-        own.map(|lane| lane.queue.clone()).collect()
+        let used = self.lanes.iter().filter(|lane| lane.tenant == *tenant).map(|lane| &lane.queue);
+        let paused = self.paused.keys().filter(|(owner, _)| owner == tenant).map(|(_, it)| it);
+        used.chain(paused).cloned().collect()
     }
 
     fn queues(&self, page: &ListQueues, now: Timestamp) -> QueueList {
@@ -105,12 +106,13 @@ impl Model {
     fn pause(&mut self, order: PauseQueue, now: Timestamp) -> bool {
         let PauseQueue { tenant, queue, note } = order;
         let known = self.queue_names(&tenant).contains(&queue);
-        if known {
-            let key = (tenant, queue);
-            let since = self.paused.get(&key).map_or(now, |pause| pause.since);
-            self.paused.insert(key, Pause { since, note });
+        if !known && self.paused.len() >= PAUSED_QUEUES as usize {
+            return false;
         }
-        known
+        let key = (tenant, queue);
+        let since = self.paused.get(&key).map_or(now, |pause| pause.since);
+        self.paused.insert(key, Pause { since, note });
+        true
     }
 
     /// Nothing if there is no such queue; else when something in it is due, if anything waits.

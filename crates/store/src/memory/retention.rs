@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
 use duly_core::ports::store::{Expiry, Result, Sweep, Swept};
+use duly_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::model::Model;
@@ -12,6 +13,10 @@ use super::model::Model;
 impl Expiry for MemoryStore {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
         Ok(self.model.lock().sweep(&sweep))
+    }
+
+    async fn forget_sessions(&self, before: Timestamp) -> Result<u32> {
+        Ok(self.model.lock().forget_sessions(before))
     }
 }
 
@@ -42,6 +47,18 @@ impl Model {
             self.forget(*id);
         }
         Swept { deleted: u32::try_from(expired.len()).expect("bounded"), next }
+    }
+
+    fn forget_sessions(&mut self, before: Timestamp) -> u32 {
+        let mut old: Vec<_> =
+            self.ended.iter().filter(|(_, ended)| **ended < before).map(|(id, _)| *id).collect();
+        old.sort_unstable();
+        old.truncate(STORE_BATCH);
+        for id in &old {
+            self.ended.remove(id);
+            self.forget_name(*id);
+        }
+        u32::try_from(old.len()).expect("bounded")
     }
 
     /// Deletes a task with everything about it.

@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::lease::Outcome;
-use duly_core::ports::store::{Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped};
+use duly_core::ports::store::{
+    Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, WorkerState,
+};
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::{Event, Status};
 use duly_core::task::Failure;
@@ -14,19 +16,28 @@ use super::leases::conclude;
 use super::model::{Hint, Model, Session, deadline, earliest, holds, move_on};
 
 impl Model {
-    pub(super) fn open_session(&mut self, opened: OpenSession) {
+    pub(super) fn open_session(&mut self, opened: OpenSession, now: Timestamp) {
         if !self.name(opened.id, &opened.name) {
             return;
         }
         let unstarted = HashSet::new();
         let id = opened.id;
-        let session = Session { opened, newest: 0, beat: 0, unstarted, waits_for: None };
+        let session = Session {
+            opened,
+            newest: 0,
+            beat: 0,
+            beat_at: now,
+            draining: false,
+            unstarted,
+            waits_for: None,
+        };
         self.sessions.insert(id, session);
     }
 
-    pub(super) fn beat(&mut self, beat: Beat) -> bool {
+    pub(super) fn beat(&mut self, beat: Beat, now: Timestamp) -> bool {
         let Some(session) = self.sessions.get_mut(&beat.session) else { return false };
         session.beat += 1;
+        session.beat_at = now;
         session.unstarted = beat.unstarted.into_iter().collect();
         for sequence in beat.received {
             if let Some(grant) = self.grants.get_mut(&(beat.session, sequence)) {
@@ -38,8 +49,37 @@ impl Model {
 
     pub(super) fn remote_sessions(&self) -> Vec<OpenedSession> {
         let remote = self.sessions.values().filter(|it| it.opened.home == Home::Remote);
-        let state = |it: &Session| OpenedSession { opened: it.opened.clone(), beat: it.beat };
+        let state = |it: &Session| OpenedSession {
+            opened: it.opened.clone(),
+            beat: it.beat,
+            draining: it.draining,
+        };
         remote.map(state).collect()
+    }
+
+    pub(super) fn workers(&self, now: Timestamp) -> Vec<WorkerState> {
+        let state = |it: &Session| {
+            let local = it.opened.home == Home::Local;
+            let held = self.tasks.values().filter(|task| holds(task, it.opened.id)).count();
+            WorkerState {
+                opened: it.opened.clone(),
+                node: local.then_some(NodeId::ONLY),
+                draining: it.draining,
+                beat_at: if local { now } else { it.beat_at },
+                leases: u32::try_from(held).unwrap_or(u32::MAX),
+            }
+        };
+        self.sessions.values().map(state).collect()
+    }
+
+    pub(super) fn drain(&mut self, id: SessionId, draining: bool) -> bool {
+        let session = self.sessions.get_mut(&id);
+        session.map(|session| session.draining = draining).is_some()
+    }
+
+    pub(super) fn draining(&self, ids: &[SessionId]) -> Vec<SessionId> {
+        let drains = |id: &&SessionId| self.sessions.get(id).is_some_and(|it| it.draining);
+        ids.iter().filter(drains).copied().collect()
     }
 
     pub(super) fn end_session(
@@ -65,6 +105,7 @@ impl Model {
             hint = earliest(hint, self.tasks[task].run_at);
         }
         self.sessions.remove(&id);
+        self.ended.insert(id, now);
         (held, hint)
     }
 
@@ -74,6 +115,7 @@ impl Model {
         let gone: HashSet<SessionId> =
             self.sessions.iter().filter(|(_, it)| local(it)).map(|(id, _)| *id).collect();
         self.sessions.retain(|id, _| !gone.contains(id));
+        self.ended.extend(gone.into_iter().map(|id| (id, now)));
         let running: Vec<TaskId> = self
             .tasks
             .values()
@@ -107,6 +149,7 @@ impl Model {
             session.newest = known.map(|(_, sequence)| *sequence).max().unwrap_or(0);
             session.unstarted.clear();
             session.waits_for = None;
+            session.beat_at = now;
         }
     }
 
@@ -119,7 +162,7 @@ impl Model {
     fn lose(&mut self, id: TaskId, now: Timestamp) {
         let limit = self.loss_limit();
         let losses = self.tasks[&id].losses + 1;
-        self.record(id, Failure::worker_lost(losses), now);
+        self.record(id, Failure::worker_lost(losses), None, now);
         let task = self.tasks.get_mut(&id).expect("it runs");
         task.losses = losses;
         task.session = None;
@@ -137,7 +180,7 @@ impl Model {
         let mut hint = None;
         for id in self.overdue(now) {
             reaped.taken_back.extend(self.taken_back(id));
-            self.record(id, Failure::overdue(), now);
+            self.record(id, Failure::overdue(), None, now);
             let task = self.tasks.get_mut(&id).expect("it runs");
             let wait = task.back_off.wait_for(id, task.charged + 1, reap.entropy);
             let error = Failure::overdue();

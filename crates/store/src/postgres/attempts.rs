@@ -1,14 +1,15 @@
-//! Reading what is kept of tries that failed.
+//! Reading what is kept of tries that have ended.
 
 use duly_core::id::TaskId;
+use duly_core::limits::ATTEMPTS;
 use duly_core::name::TenantName;
 use duly_core::task::Attempt;
 
 use super::error::Result;
 use super::snapshot::Snapshot;
-use super::{PostgresStore, reports, row};
+use super::{PostgresStore, reports, row, tasks};
 
-/// The failed and lost attempts of a task; nothing if it is absent.
+/// The attempts of a task that have ended; nothing if it is absent.
 pub(super) async fn attempts(
     store: &PostgresStore,
     tenant: &TenantName,
@@ -17,11 +18,8 @@ pub(super) async fn attempts(
     let id = row::uuid(id);
     let mut client = store.pool.get().await?;
     let snapshot = Snapshot::take(&mut client).await?;
-    let known = "/* attempts.task */ SELECT 1 FROM duly.task
-        JOIN duly.lane ON lane.id = task.lane WHERE task.id = $1 AND lane.tenant = $2";
-    if snapshot.query_opt(known, &[&id, &tenant.as_str()]).await?.is_none() {
-        return Ok(None);
-    }
+    let found = snapshot.query_opt(&tasks::one(), &[&id, &tenant.as_str()]).await?;
+    let Some(found) = found else { return Ok(None) };
     let mut logs = reports::excerpts(&snapshot, id).await?;
     let select = "/* attempts */ SELECT attempt.run, attempt.attempt, attempt.epoch,
             attempt.started_at, attempt.ended_at, session.name, attempt.error
@@ -30,7 +28,8 @@ pub(super) async fn attempts(
     let mut attempts = Vec::new();
     for row in snapshot.query(select, &[&id]).await? {
         let count = |index, column| row::count("attempt", column, id, row.try_get(index)?);
-        let error = row::decode_failure("attempt", row.try_get(6)?, id);
+        let error: &str = row.try_get(6)?;
+        let error = Some(error).filter(|text| *text != row::NO_FAILURE);
         attempts.push(Attempt {
             run: count(0, "run")?,
             attempt: count(1, "attempt")?,
@@ -38,9 +37,14 @@ pub(super) async fn attempts(
             started_at: row::instant(row.try_get(3)?),
             ended_at: row::instant(row.try_get(4)?),
             worker: row.try_get(5)?,
-            error: error.unwrap_or_else(|| Err(row::corrupt("attempt", "error", id)))?,
+            error: row::decode_failure("attempt", error, id).transpose()?,
             log: logs.remove(&row.try_get(2)?),
         });
     }
+    if let Some(success) = row::task(&found)?.success() {
+        let log = logs.remove(&row::encode_count(success.epoch));
+        attempts.push(Attempt { log, ..success });
+    }
+    attempts.drain(..attempts.len().saturating_sub(ATTEMPTS));
     Ok(Some(attempts))
 }

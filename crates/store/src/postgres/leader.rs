@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::error::{Fault, Result};
+use super::nodes::memory;
 use super::row;
 
 /// What is led. The table has room for more, should there be something else for one node alone.
@@ -48,7 +49,7 @@ impl PostgresStore {
                 Some(leader) if leader.node != node => return Ok(leader),
                 _ => {}
             }
-            let rows = client.query(TAKE, &[&ROLE, &id, &ttl]).await?;
+            let rows = client.query(TAKE, &[&ROLE, &id, &ttl, &memory()]).await?;
             if let Some(row) = rows.first() {
                 return read(row);
             }
@@ -57,8 +58,11 @@ impl PostgresStore {
     }
 }
 
-/// Renews a lead that has not ended, or takes one that has, under the next term.
-const TAKE: &str = "/* leader.take */ INSERT INTO duly.leader AS l (role, node, term, ends_at)
+/// Renews a lead that has not ended, or takes one that has, under the next term. Forgets nodes that
+/// have been silent for long: in a cluster that nobody joins, nothing else would.
+const TAKE: &str = "/* leader.take */ WITH forgotten AS (
+        DELETE FROM duly.node WHERE checked_at < duly.now() - $4
+    ) INSERT INTO duly.leader AS l (role, node, term, ends_at)
     VALUES ($1, $2, 1, duly.now() + $3)
     ON CONFLICT (role) DO UPDATE SET node = $2, ends_at = duly.now() + $3,
         term = CASE WHEN l.ends_at > duly.now() THEN l.term ELSE l.term + 1 END

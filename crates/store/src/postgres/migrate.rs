@@ -18,6 +18,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0008_checks.sql"),
     include_str!("../../migrations/postgres/0009_application_submit.sql"),
     include_str!("../../migrations/postgres/0010_application_finish.sql"),
+    include_str!("../../migrations/postgres/0011_delays.sql"),
+    include_str!("../../migrations/postgres/0012_start_times.sql"),
+    include_str!("../../migrations/postgres/0013_drain.sql"),
+    include_str!("../../migrations/postgres/0014_names.sql"),
+    include_str!("../../migrations/postgres/0015_revocations.sql"),
 ];
 
 /// A node that knows so many scripts may go on beside those that have applied all of them. Less than

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use duly_core::id::SessionId;
 use duly_core::name::{QueueName, TenantName};
-use duly_core::ports::store::{Hint, Rules};
+use duly_core::ports::store::{Claim, Hint, LaneFilter, Rules};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::clock::Estimate;
@@ -41,6 +42,8 @@ pub struct Node {
     pub(super) hints: Hints,
     pub(super) notices: Notices,
     pub(super) trouble: Trouble,
+    /// Rings when holders of leases are to be told that they are gone.
+    pub(super) revocations: Notify,
 }
 
 impl Node {
@@ -64,6 +67,7 @@ impl Node {
             hints: Hints::default(),
             notices: Notices::default(),
             trouble: Trouble::default(),
+            revocations: Notify::new(),
         };
         node.make_next_days().await?;
         node.look_around().await?;
@@ -80,12 +84,23 @@ impl Node {
         now - LATE_MS
     }
 
-    /// Tells of lanes whether a session may be granted something from them.
-    pub(super) fn claimable(&self, session: &Session) -> impl Fn(LaneId) -> bool {
+    /// Tells of lanes whether a session may be granted something from them, by this claim if there
+    /// is one.
+    pub(super) fn claimable(
+        &self,
+        session: &Session,
+        claim: Option<&Claim>,
+    ) -> impl Fn(LaneId) -> bool {
         let serves = session.serves(&self.lanes);
+        let only = claim.and_then(|claim| claim.only.clone());
+        let accepts = move |lane| {
+            let passes =
+                |only: &LaneFilter| self.lanes.get(lane).is_some_and(|it| only.accepts(&it));
+            only.as_deref().is_none_or(passes)
+        };
         let paused = !self.pauses.is_empty();
         let is_paused = |lane| self.lanes.get(lane).is_some_and(|it| self.pauses.is_paused(&it));
-        move |lane| serves(lane) && !(paused && is_paused(lane))
+        move |lane| serves(lane) && accepts(lane) && !(paused && is_paused(lane))
     }
 
     /// A session; nothing if it is not open.
@@ -110,6 +125,10 @@ impl Node {
         for (range, at) in wakes.unseen() {
             self.heads.add(range, at);
         }
+        if wakes.has_revoked() {
+            self.notices.tell(|news| news.revoked = true);
+            self.revocations.notify_one();
+        }
         let Some(hint) = self.hint(&wakes) else { return };
         self.notices.tell(|news| {
             wakes.ranges().for_each(|(range, at)| news.add(range, at));
@@ -121,6 +140,9 @@ impl Node {
     /// Takes what another node has told.
     pub(super) async fn take(&self, news: News) -> Result<()> {
         self.notices.set_heard(true);
+        if news.revoked {
+            self.revocations.notify_one();
+        }
         let mut wakes = Wakes::default();
         let unknown = |lane| self.lanes.get(lane).is_none();
         if news.ranges.keys().any(|range| unknown(range.lane)) {

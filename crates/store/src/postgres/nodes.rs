@@ -19,7 +19,6 @@ impl Nodes for PostgresStore {
     }
 
     async fn join(&self, node: JoinNode) -> store::Result<()> {
-        let memory = i64::try_from(NODE_MEMORY.as_millis()).expect("a day in milliseconds");
         let forget = "/* node.forget */ DELETE FROM duly.node WHERE checked_at < duly.now() - $1";
         let upsert = "/* node.join */ INSERT INTO duly.node
                 (id, started_at, checked_at, name, roles, version, address)
@@ -27,7 +26,7 @@ impl Nodes for PostgresStore {
             ON CONFLICT (id) DO UPDATE
             SET checked_at = duly.now(), name = $2, roles = $3, version = $4, address = $5";
         let client = self.pool.get().await?;
-        client.execute(forget, &[&memory]).await.map_err(Fault::from)?;
+        client.execute(forget, &[&memory()]).await.map_err(Fault::from)?;
         let roles: Vec<_> = node.roles.iter().map(|role| role.as_str()).collect();
         client
             .execute(upsert, &[&self.id, &node.name, &roles, &node.version, &node.address])
@@ -51,6 +50,11 @@ impl Nodes for PostgresStore {
         client.execute(delete, &[&self.id]).await.map_err(Fault::from)?;
         Ok(())
     }
+}
+
+/// How long a silent node is remembered, in milliseconds.
+pub(super) fn memory() -> i64 {
+    i64::try_from(NODE_MEMORY.as_millis()).expect("a day in milliseconds")
 }
 
 fn read(row: &Row) -> Result<NodeState> {

@@ -38,7 +38,12 @@ pub(super) struct News {
     pub(super) ranges: HashMap<Range, i64>,
     /// From when on something can be claimed that is not named.
     pub(super) anywhere: Option<i64>,
+    /// Whether leases were taken back whose holders are to be told.
+    pub(super) revoked: bool,
 }
+
+/// The word for leases that were taken back.
+const REVOKED: &str = "!";
 
 impl News {
     pub(super) fn add(&mut self, range: Range, run_at: i64) {
@@ -51,12 +56,16 @@ impl News {
     }
 
     fn is_empty(&self) -> bool {
-        self.ranges.is_empty() && self.anywhere.is_none()
+        self.ranges.is_empty() && self.anywhere.is_none() && !self.revoked
     }
 
     /// As text, after the name of who sends it. What does not fit is not named.
     fn encode(&self, from: Uuid) -> String {
         let mut text = from.to_string();
+        if self.revoked {
+            text.push(' ');
+            text.push_str(REVOKED);
+        }
         let mut unnamed = self.anywhere;
         for (Range { lane, rank }, at) in &self.ranges {
             let one = format!(" {lane}:{rank}:{at}");
@@ -78,6 +87,10 @@ impl News {
         let from = words.next()?.parse().ok()?;
         let mut news = Self::default();
         for word in words {
+            if word == REVOKED {
+                news.revoked = true;
+                continue;
+            }
             if let Some(at) = word.strip_prefix('*') {
                 news.anywhere(at.parse().ok()?);
                 continue;
@@ -147,6 +160,7 @@ mod tests {
         news.add(Range { lane: 3, rank: 14 }, 70);
         news.add(Range { lane: i32::MAX, rank: 0 }, i64::MAX);
         news.anywhere(5);
+        news.revoked = true;
         assert_eq!(News::decode(&news.encode(from)), Some((from, news)));
         assert_eq!(News::decode("nonsense 1:2:3"), None);
         assert_eq!(News::decode(&format!("{from} 1:2")), None);

@@ -1,8 +1,10 @@
 //! The store's own state.
 
+use std::time::Instant;
+
 use async_trait::async_trait;
 use deadpool_postgres::Client;
-use duly_core::ports::store::{Hint, Pulse, Result};
+use duly_core::ports::store::{Hint, Pulse, Result, Snapshots};
 use duly_core::time::Timestamp;
 
 use super::error::{self, Fault};
@@ -12,6 +14,9 @@ use super::{PostgresStore, row};
 const SUBMITS: usize = 2;
 /// About a megabyte. A disk with less is still full: it would soon be so again.
 const ROOM_ROWS: u32 = 30_000;
+
+/// A database is copied with its own tools.
+impl Snapshots for PostgresStore {}
 
 #[async_trait]
 impl Pulse for PostgresStore {
@@ -23,12 +28,13 @@ impl Pulse for PostgresStore {
             return Ok(row::instant(now));
         }
         let client = self.pool.get().await?;
+        let sent = Instant::now();
         let now = async {
             let statement = client.prepare_cached("/* now */ SELECT duly.now()").await?;
             client.query_one(&statement, &[]).await?.try_get(0)
         };
         let now = now.await.map_err(Fault::from)?;
-        self.clock.learn(now);
+        self.clock.learn(now, sent);
         Ok(row::instant(now))
     }
 

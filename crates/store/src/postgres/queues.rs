@@ -35,9 +35,7 @@ impl Queues for PostgresStore {
     ) -> store::Result<Option<QueueState>> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
-        let known = "/* queue.known */ SELECT FROM duly.lane
-            WHERE tenant = $1 AND queue = $2 LIMIT 1";
-        if snapshot.query_opt(known, &[&tenant.as_str(), &queue.as_str()]).await?.is_none() {
+        if snapshot.query_opt(KNOWN, &[&tenant.as_str(), &queue.as_str()]).await?.is_none() {
             return Ok(None);
         }
         let running = running(&snapshot, tenant).await?;
@@ -64,6 +62,11 @@ impl Queues for PostgresStore {
     }
 }
 
+/// Whether a task was ever submitted to a queue, or it is paused.
+pub(super) const KNOWN: &str = "/* queue.known */ SELECT
+    WHERE EXISTS (SELECT FROM duly.lane WHERE tenant = $1 AND queue = $2)
+       OR EXISTS (SELECT FROM duly.pause WHERE tenant = $1 AND queue = $2)";
+
 async fn list(snapshot: &Snapshot<'_>, page: &ListQueues) -> Result<QueueList> {
     let ListQueues { tenant, after, limit, count_to } = page;
     let (names, next_after) = names(snapshot, tenant, after.as_ref(), *limit).await?;
@@ -78,16 +81,24 @@ async fn list(snapshot: &Snapshot<'_>, page: &ListQueues) -> Result<QueueList> {
 /// The queues of a page, and behind which one to go on: one look per queue, however many types it
 /// has, and its types are counted no further than a page goes.
 const NAMES: &str = "/* queue.names */ WITH RECURSIVE name AS (
-        (SELECT queue, 1 AS place, 0::bigint AS types FROM duly.lane
-         WHERE tenant = $1 AND queue > $2 ORDER BY queue LIMIT 1)
+        (SELECT queue, 1 AS place, 0::bigint AS types FROM (
+            (SELECT queue FROM duly.lane WHERE tenant = $1 AND queue > $2 ORDER BY queue LIMIT 1)
+            UNION ALL
+            (SELECT queue FROM duly.pause WHERE tenant = $1 AND queue > $2 ORDER BY queue LIMIT 1)
+         ) first ORDER BY queue LIMIT 1)
         UNION ALL
         SELECT next.queue, name.place + 1, name.types + own.types
         FROM name,
              LATERAL (SELECT count(*) AS types FROM (SELECT FROM duly.lane
                  WHERE lane.tenant = $1 AND lane.queue = name.queue LIMIT $4) few) own,
-             LATERAL (SELECT lane.queue FROM duly.lane
-                 WHERE lane.tenant = $1 AND lane.queue > name.queue
-                 ORDER BY lane.queue LIMIT 1) next
+             LATERAL (SELECT queue FROM (
+                 (SELECT lane.queue FROM duly.lane
+                  WHERE lane.tenant = $1 AND lane.queue > name.queue ORDER BY lane.queue LIMIT 1)
+                 UNION ALL
+                 (SELECT pause.queue FROM duly.pause
+                  WHERE pause.tenant = $1 AND pause.queue > name.queue
+                  ORDER BY pause.queue LIMIT 1)
+                 ) behind ORDER BY queue LIMIT 1) next
         WHERE name.place <= $3 AND name.types < $4)
     SELECT queue, place > $3 OR types >= $4 FROM name ORDER BY place";
 

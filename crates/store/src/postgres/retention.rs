@@ -19,7 +19,7 @@ use super::error::Result;
 use super::filter::Parameter;
 use super::row;
 use super::snapshot::Snapshot;
-use super::verb::expire::Expire;
+use super::verb::expire::{Expire, ForgetSessions};
 
 #[async_trait]
 impl Expiry for PostgresStore {
@@ -44,6 +44,10 @@ impl Expiry for PostgresStore {
             false => self.run(&Expire { tasks, cutoffs }).await?,
         };
         Ok(Swept { deleted, next })
+    }
+
+    async fn forget_sessions(&self, before: Timestamp) -> store::Result<u32> {
+        Ok(self.run(&ForgetSessions { before }).await?)
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) const TASK_COLUMNS: &str = "task.id, task.status, task.epoch, task.se
     task.run_at, task.created_at, task.granted_at, task.finished_at, task.run, task.charged, \
     task.retries, task.losses, task.timeout_ms, task.back_off, task.error, task.labels, \
     task.result, task.payload, lane.tenant, lane.queue, lane.type, session.name, progress.at, \
-    progress.done, progress.total, progress.message, progress.checkpoint";
+    progress.done, progress.total, progress.message, progress.checkpoint, task.deadline_or_start";
 
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "duly.task JOIN duly.lane ON lane.id = task.lane \
@@ -35,15 +35,22 @@ pub(super) fn task(row: &Row) -> Result<Task> {
     let count = |index, column| count("task", column, id, row.try_get(index)?);
     let rank: i16 = row.try_get(4)?;
     let session: Option<Uuid> = row.try_get(3)?;
+    let status = decode_status(row.try_get(1)?, id)?;
+    let finished_at: Option<i64> = row.try_get(8)?;
+    // While it runs, the column holds a deadline, and so may that of a task that ended before starts
+    // were kept.
+    let started_at: Option<i64> = row.try_get(28)?;
+    let started_at = started_at.filter(|it| status.is_terminal() && Some(*it) <= finished_at);
     Ok(Task {
         id: task_id(id),
         lane: lane(row, 19)?,
-        status: decode_status(row.try_get(1)?, id)?,
+        status,
         priority: priority(rank).ok_or_else(|| corrupt("task", "rank", id))?,
         run_at: instant(row.try_get(5)?),
         created_at: instant(row.try_get(6)?),
         granted_at: row.try_get::<_, Option<i64>>(7)?.map(instant),
-        finished_at: row.try_get::<_, Option<i64>>(8)?.map(instant),
+        started_at: started_at.map(instant),
+        finished_at: finished_at.map(instant),
         run: count(9, "run")?,
         charged: count(10, "charged")?,
         retries: count(11, "retries")?,
@@ -139,6 +146,9 @@ pub(super) fn decode_failure(
     text.map(decode)
 }
 
+/// What stands for the failure of a try that succeeded.
+pub(super) const NO_FAILURE: &str = "null";
+
 /// The policy; nothing for the usual one, which most tasks have.
 pub(super) fn encode_back_off(policy: &BackOff) -> Option<String> {
     let unusual = *policy != BackOff::default();
@@ -157,6 +167,15 @@ pub(super) fn encode_labels(labels: &BTreeMap<String, String>) -> Option<String>
 pub(super) fn decode_labels(text: Option<&str>, id: Uuid) -> Result<BTreeMap<String, String>> {
     let Some(text) = text else { return Ok(BTreeMap::new()) };
     serde_json::from_str(text).map_err(|_| corrupt("task", "labels", id))
+}
+
+pub(super) fn encode_delay(delay: Duration) -> i64 {
+    i64::try_from(delay.as_millis()).expect("bounded by the limits")
+}
+
+/// How long a handler ran. Three weeks stand for whatever is longer.
+pub(super) fn encode_ran(ran: Duration) -> i32 {
+    i32::try_from(ran.as_millis()).unwrap_or(i32::MAX)
 }
 
 pub(super) fn encode_duration(duration: Option<Duration>) -> Option<i32> {

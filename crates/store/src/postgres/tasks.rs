@@ -42,7 +42,7 @@ impl Tasks for PostgresStore {
 #[async_trait]
 impl Leases for PostgresStore {
     async fn exchange(&self, exchange: Exchange) -> store::Result<Exchanged> {
-        let claimed = exchange.claim.map_or(0, |claim| claim.max);
+        let claimed = exchange.claim.as_ref().map_or(0, |claim| claim.max);
         if exchange.finishes.len() > STORE_BATCH || claimed > STORE_BATCH {
             return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
         }
@@ -57,11 +57,13 @@ impl Leases for PostgresStore {
 impl PostgresStore {
     /// One task of a tenant.
     async fn read(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
-        let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
-        let select = format!(
-            "/* task.get */ SELECT {columns} FROM {tables} WHERE task.id = $1 AND lane.tenant = $2"
-        );
-        let found = self.pool.query(&select, &[&row::uuid(id), &tenant.as_str()]).await?;
+        let found = self.pool.query(&one(), &[&row::uuid(id), &tenant.as_str()]).await?;
         found.first().map(row::task).transpose()
     }
+}
+
+/// The statement that reads one task of a tenant.
+pub(super) fn one() -> String {
+    let (columns, tables) = (row::TASK_COLUMNS, row::TASK_TABLES);
+    format!("/* task.get */ SELECT {columns} FROM {tables} WHERE task.id = $1 AND lane.tenant = $2")
 }

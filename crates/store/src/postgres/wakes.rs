@@ -20,6 +20,8 @@ pub(super) struct Wakes {
     anywhere: Option<Timestamp>,
     /// Lanes that were made.
     lanes: HashMap<Lane, LaneId>,
+    /// Whether leases were taken back whose holders are to be told.
+    revoked: bool,
 }
 
 impl Wakes {
@@ -42,6 +44,16 @@ impl Wakes {
     /// Something can be claimed by somebody.
     pub(super) fn anywhere(&mut self, due: Timestamp) {
         self.anywhere = Some(self.anywhere.map_or(due, |known| known.min(due)));
+    }
+
+    /// Leases were taken back, and their holders are to be told.
+    pub(super) fn revoke(&mut self) {
+        self.revoked = true;
+    }
+
+    /// Whether holders of leases are to be told that they are gone.
+    pub(super) fn has_revoked(&self) -> bool {
+        self.revoked
     }
 
     /// These lanes are new.

@@ -12,10 +12,14 @@ use super::dead_letters::{TASKS, needs_task};
 use super::filter::{self, FITS};
 use super::{SqliteStore, error, list};
 
-/// What counting needs to know beside the verdict on a task: whether it is the system's own, and
-/// how many attempts were charged. A dead letter has failed.
-const COUNTED: [&str; 2] =
-    ["lane.queue GLOB 'duly.*', task.charged", "lane.queue GLOB 'duly.*', 1"];
+/// What counting needs to know beside the verdict on a task: whether it is the system's own.
+const COUNTED: [&str; 2] = ["lane.queue GLOB 'duly.*', 1", "lane.queue GLOB 'duly.*', 1"];
+/// The same where only tasks count of which an attempt has failed: how many were charged too. None
+/// was of a task that failed because its workers died.
+const TRIED: [&str; 2] = [
+    "lane.queue GLOB 'duly.*', task.charged",
+    "lane.queue GLOB 'duly.*', coalesce((SELECT charged FROM task WHERE task.id = dlq.task), 0)",
+];
 
 #[async_trait]
 impl Bulk for SqliteStore {
@@ -38,8 +42,9 @@ fn count(connection: &Connection, which: &CountTasks) -> error::Result<TaskCount
     if !filter::has_lane(connection, tenant, filter)? {
         return Ok(found);
     }
-    let mut statement = list::rows(connection, tenant, filter, *before, COUNTED)?;
-    let most = if needs_task(filter) { TASKS } else { SCAN_ROWS };
+    let columns = if *retried { TRIED } else { COUNTED };
+    let mut statement = list::rows(connection, tenant, filter, *before, columns)?;
+    let most = if *retried || needs_task(filter) { TASKS } else { SCAN_ROWS };
     let (mut rows, mut looked, mut last) = (statement.raw_query(), 0, None);
     while let Some(row) = rows.next()? {
         if looked == most {
@@ -48,7 +53,7 @@ fn count(connection: &Connection, which: &CountTasks) -> error::Result<TaskCount
         }
         looked += 1;
         let fits = row.get::<_, i64>(1)? == FITS && !row.get::<_, bool>(2)?;
-        found.count += u64::from(fits && (!retried || row.get::<_, i64>(3)? > 0));
+        found.count += u64::from(fits && row.get::<_, i64>(3)? > 0);
         last = Some(TaskId::from_bytes(row.get(0)?));
     }
     Ok(found)

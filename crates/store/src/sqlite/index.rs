@@ -8,6 +8,7 @@ pub(super) mod lanes;
 pub(super) mod sessions;
 
 use duly_core::id::SessionId;
+use duly_core::limits::PAUSED_QUEUES;
 use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::settings::Settings;
 use duly_core::time::Timestamp;
@@ -103,8 +104,14 @@ impl Index {
         self.heads.next(|_, range| lanes.contains(&range.lane))
     }
 
-    /// Whether a task was ever submitted to this queue.
+    /// Whether a task was ever submitted to this queue, or it is paused.
     pub(super) fn has_queue(&self, tenant: &TenantName, queue: &QueueName) -> bool {
-        self.lanes.of_queue(tenant, queue).next().is_some()
+        self.lanes.is_queue_paused(tenant, queue)
+            || self.lanes.of_queue(tenant, queue).next().is_some()
+    }
+
+    /// Whether this queue may be paused: the number of those that nothing else knows is bounded.
+    pub(super) fn may_pause(&self, tenant: &TenantName, queue: &QueueName) -> bool {
+        self.has_queue(tenant, queue) || self.lanes.paused_queues() < PAUSED_QUEUES as usize
     }
 }

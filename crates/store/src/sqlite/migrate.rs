@@ -1,6 +1,8 @@
 //! The schema: numbered scripts, forward only, each in one transaction together with its number,
 //! so that a kill in the middle leaves the last whole version.
 
+use std::collections::BTreeSet;
+
 use duly_core::error_group::ErrorGroup;
 use duly_core::task::Failure;
 use rusqlite::Connection;
@@ -13,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0004_queues.sql"),
     include_str!("../../migrations/sqlite/0005_settings.sql"),
     include_str!("../../migrations/sqlite/0006_reports.sql"),
+    include_str!("../../migrations/sqlite/0007_start_times.sql"),
+    include_str!("../../migrations/sqlite/0008_drain.sql"),
 ];
 
 /// Why the schema could not be brought up to date.
@@ -24,6 +28,11 @@ pub(super) enum Error {
     Newer { found: i64, known: usize },
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+}
+
+/// How many scripts this program knows.
+pub(super) const fn known() -> usize {
+    MIGRATIONS.len()
 }
 
 /// Applies what is missing; returns how many scripts that were.
@@ -42,6 +51,24 @@ pub(super) fn up(connection: &mut Connection) -> Result<usize, Error> {
         transaction.commit()?;
     }
     Ok(known - applied)
+}
+
+/// The tables of a database.
+pub(super) fn tables(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let mut statement =
+        connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// The tables that the first so many scripts make.
+pub(super) fn tables_of(version: usize) -> rusqlite::Result<BTreeSet<String>> {
+    let connection = Connection::open_in_memory()?;
+    teach(&connection)?;
+    for script in MIGRATIONS.iter().take(version) {
+        connection.execute_batch(script)?;
+    }
+    tables(&connection)
 }
 
 /// What scripts need to know that SQL cannot say.

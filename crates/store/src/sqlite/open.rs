@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use duly_core::ports::store;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::checkpoint::LOG_KEPT;
-use super::{lock, migrate};
+use super::error::Fault;
+use super::{error, examine, lock, migrate};
 
 /// Why the database cannot be opened; the text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -26,22 +28,50 @@ pub enum OpenError {
     /// Written by a newer version.
     #[error("{0}; update this one or use another data directory")]
     Newer(String),
+    /// The disk has no room for what a start writes.
+    #[error("cannot open {}: the disk is full; free some space and start again", .0.display())]
+    Full(PathBuf),
+    /// Parts of the file are missing or unreadable.
+    #[error(transparent)]
+    Damaged(#[from] examine::Damaged),
     /// SQLite cannot use the file.
-    #[error("cannot open {}: {source}", path.display())]
+    #[error("cannot open {}: {reason}", path.display())]
     Database {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        reason: String,
     },
 }
 
 impl OpenError {
-    pub(super) fn database(
-        path: &Path,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        Self::Database { path: path.to_owned(), source: source.into() }
+    pub(super) fn database(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::Database { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+        if error::is_full(&error) || (error::may_be_full(&error) && error::has_no_space(path)) {
+            return Self::Full(path.to_owned());
+        }
+        match store::Error::from(Fault::from(error)) {
+            store::Error::Unavailable { reason } => Self::database(path, reason),
+            error => Self::database(path, error),
+        }
+    }
+
+    /// Why the first transaction on a file failed: the file itself is looked at only now, since that
+    /// reads all of it.
+    pub(super) fn first_use(path: &Path, connection: &Connection, error: store::Error) -> Self {
+        match error {
+            store::Error::Unavailable { .. } if error::has_no_space(path) => {
+                Self::Full(path.to_owned())
+            }
+            error => match (examine::find_damage(connection), error) {
+                (Some(what), _) => Self::Damaged(examine::Damaged::new(path, what)),
+                (None, store::Error::Unavailable { reason }) => Self::database(path, reason),
+                (None, error) => Self::database(path, error),
+            },
+        }
     }
 }
 
@@ -65,16 +95,23 @@ pub(super) fn make_directory(database: &Path) -> Result<(), OpenError> {
 
 /// The connection that writes, with the schema up to date.
 pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
+    examine::check_header(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let broken = |error: rusqlite::Error| OpenError::database(path, error);
+    let broken = |error: rusqlite::Error| OpenError::sqlite(path, error);
     let mut connection = Connection::open_with_flags(path, flags).map_err(broken)?;
-    configure_writer(&connection).map_err(broken)?;
-    migrate::up(&mut connection).map_err(|error| match error {
+    let prepared = configure_writer(&connection).map_err(migrate::Error::from);
+    let prepared = prepared.and_then(|()| migrate::up(&mut connection));
+    prepared.map_err(|error| match error {
         migrate::Error::Newer { .. } => OpenError::Newer(error.to_string()),
+        migrate::Error::Sqlite(error) if examine::is_damage(&error) => {
+            let what = examine::find_damage(&connection).unwrap_or_else(|| error.to_string());
+            examine::Damaged::new(path, what).into()
+        }
         migrate::Error::Sqlite(error) => broken(error),
     })?;
+    examine::check_tables(path, &connection)?;
     Ok(connection)
 }
 

@@ -1,8 +1,5 @@
-//! Bugs that a test build carries, asleep. One that is switched on must be found by the tests that
-//! claim to look for it; a build without the feature has none of this.
+//! The planted bugs of the embedded store.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use duly_core::id::{SessionId, TaskId};
@@ -15,70 +12,10 @@ use super::index::grants::{Batch, Granted};
 use super::index::heads::Range;
 use super::index::sessions::opened;
 use super::verb::Scope;
-
-/// A bug that can be switched on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlantedBug {
-    /// A submit is answered before it is committed.
-    AcknowledgeBeforeCommit,
-    /// An outcome is accepted for whatever lease the task is under, whoever sends it.
-    FinishWithoutEpoch,
-    /// The end of a session takes back the tasks it once had, also from those who have them now.
-    ReapById,
-    /// After a retry or a loss the next grant has the same number as the last.
-    EpochResetOnRetry,
-    /// The beat of a session that has ended opens it again and gives back the leases it had.
-    BeatAfterEnd,
-    /// A commit that found no room on the disk is answered as if it had been made.
-    SwallowDiskFull,
-}
+use crate::planted::PlantedBug;
 
 /// The one that is switched on, if any.
 pub(super) type Planted = Arc<OnceLock<PlantedBug>>;
-
-impl PlantedBug {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::AcknowledgeBeforeCommit,
-        Self::FinishWithoutEpoch,
-        Self::ReapById,
-        Self::EpochResetOnRetry,
-        Self::BeatAfterEnd,
-        Self::SwallowDiskFull,
-    ];
-
-    /// Its name on a command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AcknowledgeBeforeCommit => "acknowledge-before-commit",
-            Self::FinishWithoutEpoch => "finish-without-epoch",
-            Self::ReapById => "reap-by-id",
-            Self::EpochResetOnRetry => "epoch-reset-on-retry",
-            Self::BeatAfterEnd => "beat-after-end",
-            Self::SwallowDiskFull => "swallow-disk-full",
-        }
-    }
-}
-
-impl fmt::Display for PlantedBug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// There is no bug of this name.
-#[derive(Debug, thiserror::Error)]
-#[error("no planted bug is called {0}")]
-pub struct NoSuchBug(String);
-
-impl FromStr for PlantedBug {
-    type Err = NoSuchBug;
-
-    fn from_str(name: &str) -> std::result::Result<Self, NoSuchBug> {
-        let known = Self::ALL.into_iter().find(|bug| bug.as_str() == name);
-        known.ok_or_else(|| NoSuchBug(name.to_owned()))
-    }
-}
 
 /// [`PlantedBug::FinishWithoutEpoch`]: the outcome as its task's holder would send it.
 pub(super) fn forge(scope: &Scope<'_>, item: &Finish) -> Result<Option<(SessionId, Finish)>> {
@@ -169,7 +106,7 @@ pub(super) fn ghosts(scope: &Scope<'_>) -> Result<Vec<OpenedSession>> {
     let mut rows = statement.query([scope.now.millis()])?;
     let mut ghosts = Vec::new();
     while let Some(row) = rows.next()? {
-        ghosts.push(OpenedSession { opened: opened(row)?, beat: 0 });
+        ghosts.push(OpenedSession { opened: opened(row)?, beat: 0, draining: false });
     }
     Ok(ghosts)
 }

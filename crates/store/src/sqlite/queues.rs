@@ -39,7 +39,7 @@ impl Queues for SqliteStore {
         self.readers
             .query(move |connection| {
                 let lanes = Lanes::of(connection, &tenant, &queue)?;
-                if lanes.ids.is_empty() {
+                if lanes.ids.is_empty() && paused(connection, &tenant, &queue)?.is_none() {
                     return Ok(None);
                 }
                 let running = running(connection, &tenant)?;
@@ -87,12 +87,17 @@ fn name_behind(
     after: Option<&QueueName>,
 ) -> Result<Option<QueueName>> {
     let mut statement = connection.prepare_cached(
-        "/* queue.next */ SELECT queue FROM lane WHERE tenant = ? AND queue > ?
-         ORDER BY queue LIMIT 1",
+        "/* queue.next */ SELECT min(queue) FROM (
+             SELECT * FROM (SELECT queue FROM lane WHERE tenant = ?1 AND queue > ?2
+                 ORDER BY queue LIMIT 1)
+             UNION ALL
+             SELECT * FROM (SELECT queue FROM pause WHERE tenant = ?1 AND queue > ?2
+                 ORDER BY queue LIMIT 1))",
     )?;
     let after = after.map_or("", QueueName::as_str);
-    let name = statement.query_row([tenant.as_str(), after], |row| row.get::<_, String>(0));
-    let Some(name) = name.optional()? else { return Ok(None) };
+    let name = statement.query_row([tenant.as_str(), after], |row| row.get(0))?;
+    let name: Option<String> = name;
+    let Some(name) = name else { return Ok(None) };
     let damaged = |_| Fault::Corrupt { table: "lane", column: "queue", id: name.clone() };
     QueueName::new(&name).map(Some).map_err(damaged)
 }

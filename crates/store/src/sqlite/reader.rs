@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
+use duly_core::limits::ATTEMPTS;
 use duly_core::name::TenantName;
 use duly_core::ports::store;
 use duly_core::task::{Attempt, Task};
@@ -42,7 +43,7 @@ impl Readers {
         let answer = tokio::task::spawn_blocking(move || {
             // Held by the query itself: its caller may go away while it runs.
             let _permit = permit;
-            readers.run(query)
+            readers.run(query).map_err(|fault| fault.check_disk(&readers.path))
         });
         match answer.await {
             Ok(answer) => Ok(answer?),
@@ -90,12 +91,9 @@ pub(super) fn attempts(
     tenant: &TenantName,
     id: TaskId,
 ) -> Result<Option<Vec<Attempt>>> {
-    let known = "/* attempts.task */ SELECT count(*) FROM task JOIN lane ON lane.id = task.lane
-        WHERE task.id = ? AND lane.tenant = ?";
-    let key = params![id.as_bytes(), tenant.as_str()];
-    if connection.prepare_cached(known)?.query_row(key, |row| row.get::<_, i64>(0))? == 0 {
-        return Ok(None);
-    }
+    let snapshot = connection.unchecked_transaction()?;
+    let connection = &*snapshot;
+    let Some(task) = get(connection, tenant, id)? else { return Ok(None) };
     let mut statement = connection.prepare_cached(
         "/* attempts */ SELECT run, attempt, epoch, started_at, attempt.ended_at, session.name, error
          FROM attempt LEFT JOIN session ON session.id = attempt.session
@@ -112,9 +110,14 @@ pub(super) fn attempts(
             started_at: Timestamp::clamped(row.get(3)?),
             ended_at: Timestamp::clamped(row.get(4)?),
             worker: row.get(5)?,
-            error: row::decode_failure(row.get_ref(6)?, "attempt", id.as_bytes())?,
+            error: row::decode_attempt(row.get_ref(6)?, id.as_bytes())?,
             log: reports::excerpt(connection, id, epoch)?,
         });
     }
+    if let Some(success) = task.success() {
+        let log = reports::excerpt(connection, id, success.epoch)?;
+        attempts.push(Attempt { log, ..success });
+    }
+    attempts.drain(..attempts.len().saturating_sub(ATTEMPTS));
     Ok(Some(attempts))
 }

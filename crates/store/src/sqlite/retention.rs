@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 
 use super::SqliteStore;
 use super::error::Result;
-use super::verb::expire::Expire;
+use super::verb::expire::{Expire, ForgetSessions};
 use super::{row, weight};
 
 #[async_trait]
@@ -24,6 +24,10 @@ impl Expiry for SqliteStore {
         }
         let deleted = self.ask(Expire { sweep, tasks }).await?;
         Ok(Swept { deleted, next })
+    }
+
+    async fn forget_sessions(&self, before: Timestamp) -> store::Result<u32> {
+        self.ask(ForgetSessions { before }).await
     }
 }
 

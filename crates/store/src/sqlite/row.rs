@@ -27,7 +27,7 @@ pub(super) const INLINE_PAYLOAD_BYTES: usize = 512;
 pub(super) const TASK_COLUMNS: &str = "task.id, status, epoch, task.session, task.lane, rank, run_at, \
     created_at, granted_at, finished_at, run, charged, retries, losses, timeout_ms, error, labels, \
     result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name, back_off, \
-    progress.at, done, total, message, checkpoint";
+    progress.at, done, total, message, checkpoint, started_at";
 
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "task JOIN lane ON lane.id = task.lane \
@@ -60,6 +60,7 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         run_at: instant(row.get(6)?),
         created_at: instant(row.get(7)?),
         granted_at: row.get::<_, Option<i64>>(8)?.map(instant),
+        started_at: row.get::<_, Option<i64>>(29)?.map(instant),
         finished_at: row.get::<_, Option<i64>>(9)?.map(instant),
         run: row.get(10)?,
         charged: row.get(11)?,
@@ -150,9 +151,27 @@ pub(super) fn decode_failure(
     table: &'static str,
     id: &[u8; 16],
 ) -> Result<Failure> {
-    let failure = value.as_str().ok().and_then(|text| serde_json::from_str(text).ok());
-    let id = TaskId::from_bytes(*id).to_string();
-    failure.ok_or(Fault::Corrupt { table, column: "error", id })
+    let damaged = || {
+        let id = TaskId::from_bytes(*id).to_string();
+        Fault::Corrupt { table, column: "error", id }
+    };
+    let text = value.as_str().map_err(|_| damaged())?;
+    serde_json::from_str(text).map_err(|_| damaged())
+}
+
+/// Reads why a try failed; nothing of one that succeeded.
+pub(super) fn decode_attempt(value: ValueRef<'_>, id: &[u8; 16]) -> Result<Option<Failure>> {
+    match value.as_str() {
+        Ok(NO_FAILURE) => Ok(None),
+        _ => decode_failure(value, "attempt", id).map(Some),
+    }
+}
+
+/// What stands for the failure of a try that succeeded.
+pub(super) const NO_FAILURE: &str = "null";
+
+pub(super) fn encode_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The policy; nothing for the usual one, which most tasks have.

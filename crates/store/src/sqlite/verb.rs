@@ -44,7 +44,7 @@ pub(super) struct Scope<'a> {
     /// What to hint at after the commit.
     pub(super) wakes: &'a mut Wakes,
     #[cfg(feature = "planted-bugs")]
-    pub(super) bug: Option<super::planted::PlantedBug>,
+    pub(super) bug: Option<crate::planted::PlantedBug>,
 }
 
 impl Scope<'_> {

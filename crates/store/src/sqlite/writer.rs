@@ -3,14 +3,16 @@
 //! never waits for a timer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{self, Hint, Rules};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
+use super::backup::CopyOrder;
 use super::checkpoint::{self, Checkpointer};
 use super::error::{Fault, Result};
 use super::index::Index;
@@ -24,8 +26,21 @@ const GROUP: usize = 1000;
 /// Why the store takes no writes at the moment, if it does not.
 pub(super) type Health = Arc<Mutex<Option<String>>>;
 
+/// What the thread can be asked to do.
+pub(super) enum Command {
+    /// Something that shares a transaction with whatever else waits.
+    Run(Box<dyn Job>),
+    /// A copy of the file, made between transactions.
+    Copy(CopyOrder),
+}
+
 pub(super) struct Writer {
     pub(super) connection: Connection,
+    pub(super) committer: Committer,
+}
+
+/// Runs groups of jobs on the writer's connection.
+pub(super) struct Committer {
     pub(super) index: Index,
     /// Whether the index must be read again before it is used.
     pub(super) stale: bool,
@@ -41,7 +56,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Works until every sender is gone.
-    pub(super) fn run(mut self, inbox: &Receiver<Box<dyn Job>>) {
+    pub(super) fn run(mut self, inbox: &Receiver<Command>) {
         let mut tidy_in = Some(checkpoint::IDLE);
         loop {
             let first = match tidy_in {
@@ -49,13 +64,16 @@ impl Writer {
                 None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match first {
-                Ok(job) => {
-                    let group = collect(job, inbox);
-                    self.work(group);
+                Ok(command) => {
+                    let Waiting { jobs, copies } = Waiting::take(Some(command), inbox);
+                    self.committer.work(&self.connection, jobs);
+                    for order in copies {
+                        order.carry_out(&self.connection, &mut self.committer, inbox);
+                    }
                     tidy_in = Some(checkpoint::IDLE);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let tidy = self.checkpointer.when_idle(&self.connection);
+                    let tidy = self.committer.checkpointer.when_idle(&self.connection);
                     // While a reader is in the way it is tried less and less often.
                     tidy_in = tidy_in
                         .filter(|_| !tidy)
@@ -64,38 +82,45 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.checkpointer.move_rest(&self.connection);
-        self.checkpointer.stop();
+        self.committer.checkpointer.move_rest(&self.connection);
+        self.committer.checkpointer.stop();
     }
+}
 
+impl Committer {
     /// Runs a group in one transaction and answers every job in it.
-    pub(super) fn work(&mut self, mut group: Vec<Box<dyn Job>>) {
-        match self.transact(&mut group) {
+    pub(super) fn work(&mut self, connection: &Connection, mut group: Vec<Box<dyn Job>>) {
+        if group.is_empty() {
+            return;
+        }
+        match self.transact(connection, &mut group) {
             Ok(()) => group.into_iter().for_each(|job| job.reply(None)),
             Err(fault) if group.len() == 1 || fault.is_environment() => self.refuse(group, fault),
             // One of them spoils the transaction: alone, it spoils only its own.
-            Err(_) => group.into_iter().for_each(|job| self.work(vec![job])),
+            Err(_) => group.into_iter().for_each(|job| self.work(connection, vec![job])),
         }
     }
 
-    fn transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<()> {
-        let before = self.connection.total_changes();
-        let outcome = self.transact_or_panic(group);
+    fn transact(&mut self, connection: &Connection, group: &mut [Box<dyn Job>]) -> Result<()> {
+        let before = connection.total_changes();
+        let database = Path::new(connection.path().unwrap_or_default());
+        let outcome = self.transact_or_panic(connection, group);
+        let outcome = outcome.map_err(|fault| fault.check_disk(database));
         match &outcome {
             Ok(hint) => {
                 // A transaction that wrote nothing says nothing about the disk.
-                if self.connection.total_changes() > before {
+                if connection.total_changes() > before {
                     *self.health.lock() = None;
                 }
                 if let Some(hint) = hint {
                     self.hints.send(hint.clone());
                 }
-                self.checkpointer.after_commit(&self.connection);
+                self.checkpointer.after_commit(connection);
             }
             Err(_) => {
                 self.stale = true;
-                if !self.connection.is_autocommit() {
-                    drop(self.connection.execute_batch("ROLLBACK"));
+                if !connection.is_autocommit() {
+                    drop(connection.execute_batch("ROLLBACK"));
                 }
             }
         }
@@ -103,8 +128,12 @@ impl Writer {
     }
 
     /// A bug in one verb must not end the thread that everybody needs.
-    fn transact_or_panic(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Hint>> {
-        let attempt = AssertUnwindSafe(|| self.try_transact(group));
+    fn transact_or_panic(
+        &mut self,
+        connection: &Connection,
+        group: &mut [Box<dyn Job>],
+    ) -> Result<Option<Hint>> {
+        let attempt = AssertUnwindSafe(|| self.try_transact(connection, group));
         catch_unwind(attempt).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref().map(|text: &&str| (*text).to_owned()));
@@ -112,17 +141,21 @@ impl Writer {
         })
     }
 
-    fn try_transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<Option<Hint>> {
+    fn try_transact(
+        &mut self,
+        connection: &Connection,
+        group: &mut [Box<dyn Job>],
+    ) -> Result<Option<Hint>> {
         if self.stale {
-            self.index.load(&self.connection, self.clock.now())?;
+            self.index.load(connection, self.clock.now())?;
             self.stale = false;
         }
-        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut wakes = Wakes::default();
         for job in group {
             let loss_limit = self.index.settings.loss_limit.unwrap_or(self.rules.loss_limit);
             let mut scope = Scope {
-                connection: &self.connection,
+                connection,
                 index: &mut self.index,
                 now: self.clock.now(),
                 rules: Rules { loss_limit },
@@ -132,11 +165,11 @@ impl Writer {
             };
             job.run(&mut scope)?;
         }
-        let committed = self.connection.prepare_cached("COMMIT")?.execute([]);
+        let committed = connection.prepare_cached("COMMIT")?.execute([]);
         #[cfg(feature = "planted-bugs")]
         if matches!(&committed, Err(error) if super::planted::swallows(&self.planted, error)) {
             self.stale = true;
-            drop(self.connection.execute_batch("ROLLBACK"));
+            drop(connection.execute_batch("ROLLBACK"));
             return Ok(wakes.hint(&self.index.lanes));
         }
         committed?;
@@ -162,13 +195,24 @@ impl Writer {
     }
 }
 
-fn collect(first: Box<dyn Job>, inbox: &Receiver<Box<dyn Job>>) -> Vec<Box<dyn Job>> {
-    let mut group = vec![first];
-    while group.len() < GROUP {
-        match inbox.try_recv() {
-            Ok(job) => group.push(job),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+/// What waits to be done.
+pub(super) struct Waiting {
+    pub(super) jobs: Vec<Box<dyn Job>>,
+    pub(super) copies: Vec<CopyOrder>,
+}
+
+impl Waiting {
+    /// Takes what waits along with the first command, if there is one; as much as may share a commit.
+    pub(super) fn take(first: Option<Command>, inbox: &Receiver<Command>) -> Self {
+        let mut waiting = Self { jobs: Vec::new(), copies: Vec::new() };
+        let mut next = first.or_else(|| inbox.try_recv().ok());
+        while let Some(command) = next {
+            match command {
+                Command::Run(job) => waiting.jobs.push(job),
+                Command::Copy(order) => waiting.copies.push(order),
+            }
+            next = (waiting.jobs.len() < GROUP).then(|| inbox.try_recv().ok()).flatten();
         }
+        waiting
     }
-    group
 }

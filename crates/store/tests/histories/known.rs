@@ -1,15 +1,17 @@
 //! What a history has come upon so far, and whom and what a step means in view of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::TenantName;
-use duly_core::ports::store::Claim;
+use duly_core::ports::store::{Claim, LaneFilter};
 use duly_core::state::Status;
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
 
 use crate::call::Call;
+use crate::meaning::{queue, type_name};
 use crate::step::{ClaimStep, Step, What, Which, Who};
 
 /// A session that was opened.
@@ -131,6 +133,11 @@ impl Known {
     pub(crate) fn claim(&self, session: SessionId, step: ClaimStep) -> Claim {
         let last = self.workers.iter().find(|it| it.id == session).map_or(0, |it| it.sequence);
         let sequence = (last + 1).saturating_sub(u64::from(step.back)).max(1);
-        Claim { session, sequence, max: step.max }
+        let only = LaneFilter {
+            queues: step.queue.map(queue).into_iter().collect(),
+            types: step.task_type.map(type_name).into_iter().collect(),
+        };
+        let only = (only != LaneFilter::default()).then(|| Arc::new(only));
+        Claim { only, ..Claim::new(session, sequence, step.max) }
     }
 }

@@ -17,6 +17,7 @@ use duly_core::ports::store::{
 use duly_core::progress::Progress;
 use duly_core::settings::Settings;
 use duly_core::state::Status;
+use duly_core::submit::Start;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
 use duly_core::time::Timestamp;
 
@@ -129,7 +130,7 @@ impl Known {
             lane: Lane { tenant, queue, task_type: type_name(step.task_type) },
             priority: Priority::new(step.priority).unwrap(),
             run_at,
-            created_at: self.now,
+            delay: (step.priority.is_multiple_of(2)).then_some(step.delay),
             retries: step.retries,
             back_off: back_off(step.back_off),
             timeout: step.timeout,
@@ -227,7 +228,7 @@ impl Known {
         let change = TaskChange {
             payload: step.large.map(payload),
             priority: step.priority.and_then(Priority::new),
-            run_at: step.run_at.map(|by| Timestamp::from_millis(at(by))),
+            start: step.run_at.map(|by| Start::At(Timestamp::from_millis(at(by)))),
             retries: step.retries,
             timeout: None,
             labels: None,

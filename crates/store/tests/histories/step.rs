@@ -45,6 +45,9 @@ pub(crate) struct ClaimStep {
     /// 0 is a new one, 1 the last one again, and so on.
     pub(crate) back: u8,
     pub(crate) max: usize,
+    /// Whether it is for one queue only, and for one type.
+    pub(crate) queue: Option<bool>,
+    pub(crate) task_type: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]

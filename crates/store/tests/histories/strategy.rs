@@ -112,7 +112,13 @@ fn advance() -> impl Strategy<Value = Duration> {
 
 fn claim() -> impl Strategy<Value = ClaimStep> {
     let back = prop_oneof![14 => Just(0), 4 => Just(1), 2 => 2..4_u8];
-    (back, 0..5_usize).prop_map(|(back, max)| ClaimStep { back, max })
+    let only = (weighted(0.1, any::<bool>()), weighted(0.1, 0..3_u8));
+    (back, 0..5_usize, only).prop_map(|(back, max, (queue, task_type))| ClaimStep {
+        back,
+        max,
+        queue,
+        task_type,
+    })
 }
 
 fn task() -> impl Strategy<Value = TaskStep> {

@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 33] = [
+const INTERESTING: [(&str, u64); 34] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -34,6 +34,7 @@ const INTERESTING: [(&str, u64); 33] = [
     ("finish LeaseLost", 200),
     ("finish Unknown", 20),
     ("claim again", 100),
+    ("narrowed claim granted", 100),
     ("extend Done", 50),
     ("extend LeaseLost", 20),
     ("report Done", 200),
@@ -190,7 +191,7 @@ impl Tally {
         for (task, answer) in batch.tasks.iter().zip(answers) {
             let again = if before.contains_key(&task.id) { " again" } else { "" };
             let name = match answer {
-                Submitted::Stored => "Stored",
+                Submitted::Stored { .. } => "Stored",
                 Submitted::HandedOff { .. } => "HandedOff",
                 Submitted::Replayed { .. } => "Replayed",
                 Submitted::KeyReused => "KeyReused",
@@ -219,9 +220,15 @@ impl Tally {
         answer: &Answer,
         before: &BTreeMap<TaskId, Task>,
     ) {
-        let (Some(_), Answer::Exchanged { leases, .. }) = (exchange.claim, answer) else { return };
+        let (Some(claim), Answer::Exchanged { leases, .. }) = (&exchange.claim, answer) else {
+            return;
+        };
         let losses = |id| before.get(id).map_or(0, |task: &Task| task.losses);
         let held = |id, epoch| before.get(id).is_some_and(|task: &Task| task.epoch == epoch);
+        let is_new = leases.iter().any(|lease| !held(&lease.task, lease.epoch));
+        if claim.only.is_some() && is_new {
+            self.count("narrowed claim granted");
+        }
         match &leases[..] {
             [] => self.count("claim of nothing"),
             [lease, ..] if held(&lease.task, lease.epoch) => self.count("claim again"),

@@ -110,10 +110,13 @@ impl<S: Subject> World<S> {
             }
             (Call::Submit(batch), Answer::Submitted(answers)) => {
                 for (task, answer) in batch.tasks.iter().zip(answers) {
-                    if !self.known.tasks.contains(&task.id) && *answer == Submitted::Stored {
+                    if !self.known.tasks.contains(&task.id)
+                        && matches!(answer, Submitted::Stored { .. })
+                    {
                         self.known.tasks.push(task.id);
                     }
-                    if let (Submitted::HandedOff { epoch, .. }, Some(offer)) = (answer, batch.offer)
+                    if let (Submitted::HandedOff { epoch, .. }, Some(offer)) =
+                        (answer, &batch.offer)
                     {
                         self.known.tasks.retain(|id| *id != task.id);
                         self.known.tasks.push(task.id);
@@ -123,7 +126,7 @@ impl<S: Subject> World<S> {
             }
             (Call::Exchange(exchange), Answer::Exchanged { leases, .. }) => {
                 let leases: Vec<_> = leases.iter().map(|it| (it.task, it.epoch)).collect();
-                if let Some(claim) = exchange.claim {
+                if let Some(claim) = &exchange.claim {
                     self.learn_leases(claim.session, claim.sequence, &leases);
                 }
             }

@@ -84,6 +84,8 @@ async fn a_missing_day_is_made_once_by_whoever_needs_it() {
     let Some(world) = World::new().await else { return };
     let far = |number| vec![world.task(number, 100 * DAY), world.task(number, 399 * DAY)];
     let both = tokio::join!(world.submit(0, far(1)), world.submit(1, far(2)));
-    assert_eq!(both, (vec![Submitted::Stored; 2], vec![Submitted::Stored; 2]));
+    let stored = |it: &Submitted| matches!(it, Submitted::Stored { .. });
+    assert!(both.0.iter().chain(&both.1).all(stored), "{both:?}");
+    assert_eq!((both.0.len(), both.1.len()), (2, 2));
     assert_eq!(world.status(far(1)[1].id).await, Status::Pending);
 }

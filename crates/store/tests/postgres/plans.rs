@@ -92,7 +92,7 @@ impl Watched {
 
     fn claim(&self, max: usize) -> Option<Claim> {
         let sequence = self.claims.fetch_add(1, Ordering::Relaxed) + 1;
-        Some(Claim { session: self.session, sequence, max })
+        Some(Claim::new(self.session, sequence, max))
     }
 
     /// Makes a call and judges its statements.
@@ -112,7 +112,7 @@ impl Watched {
         let tasks = self.tasks(40, Duration::ZERO);
         let submit = self.world.nodes[0].submit(Submit { tasks, offer: None });
         let stored = self.see("submit", submit).await.unwrap();
-        assert!(stored.iter().all(|it| *it == Submitted::Stored), "{stored:?}");
+        assert!(stored.iter().all(|it| matches!(it, Submitted::Stored { .. })), "{stored:?}");
     }
 
     /// A task in a lane of its own is granted as it is stored, and ends.
@@ -196,9 +196,9 @@ async fn every_call(it: &Watched) {
     it.world.clock.advance(DAY);
     it.submit().await;
     let claim = it.claim(60);
-    let mut leases = it.trade("claim", vec![], claim).await;
+    let mut leases = it.trade("claim", vec![], claim.clone()).await;
     assert_eq!(leases.len(), 60, "both days");
-    assert_eq!(it.trade("repeated claim", vec![], claim).await.len(), 60);
+    assert_eq!(it.trade("repeated claim", vec![], claim.clone()).await.len(), 60);
     let (node, session) = (&it.world.nodes[0], it.session);
     let extend = |it: &Lease| Extend { task: it.task, epoch: it.epoch, by: DAY };
     let order = ExtendLeases { session, leases: leases[35..45].iter().map(extend).collect() };

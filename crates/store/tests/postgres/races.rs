@@ -329,7 +329,7 @@ async fn one_key_gives_one_task_at_two_nodes_across_midnight() {
             tokio::join!(world.submit(0, vec![one]), world.submit(1, vec![two]), release);
         races += u32::from(met);
         let answers = [one[0], two[0]];
-        let stored = answers.iter().position(|it| *it == Submitted::Stored).unwrap();
+        let stored = answers.iter().position(|it| matches!(it, Submitted::Stored { .. })).unwrap();
         assert_eq!(answers[1 - stored], Submitted::Replayed { id: ids[stored] });
         let rows =
             format!("SELECT count(*) FROM duly.task WHERE id IN ('{}', '{}')", ids[0], ids[1]);
@@ -387,7 +387,7 @@ async fn an_exchange_survives_the_end_of_its_connection() {
         world.submit(0, vec![next.clone()]).await;
         gate.shut(&row(task)).await;
         let success = Outcome::Success { result: None };
-        let claim = Some(Claim { session, sequence: sequence + 1, max: 10 });
+        let claim = Some(Claim::new(session, sequence + 1, 10));
         let exchange =
             Exchange { session, finishes: vec![Finish::new(task, epoch, success)], claim };
         let cut = async {

@@ -66,7 +66,7 @@ impl World {
             },
             priority: Priority::new(5).unwrap(),
             run_at: due,
-            created_at: self.clock.now(),
+            delay: None,
             retries: 3,
             back_off: BackOff::default(),
             timeout: None,
@@ -90,7 +90,7 @@ impl World {
     }
 
     pub(crate) async fn claim(&self, node: usize, session: SessionId, sequence: u64) -> Vec<Lease> {
-        let claim = Some(Claim { session, sequence, max: 10 });
+        let claim = Some(Claim::new(session, sequence, 10));
         let exchange = Exchange { session, finishes: vec![], claim };
         self.nodes[node].exchange(exchange).await.unwrap().leases
     }

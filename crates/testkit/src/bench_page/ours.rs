@@ -21,6 +21,17 @@ pub(super) struct Run {
     figures: Vec<Figure>,
 }
 
+impl Run {
+    /// How many tasks a second are submitted in batches over HTTP.
+    pub(super) fn bulk_over_http(&self) -> Option<super::peers::Figure> {
+        let figure = self.figures.iter().find(|figure| figure.name == "REST: batch submit")?;
+        let date = self.date.get(..10).unwrap_or(&self.date);
+        let commit = self.labels.get("commit").map_or("unknown", String::as_str);
+        let origin = format!("{date}, commit {commit}");
+        Some(super::peers::Figure { value: figure.value, origin })
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct Load {
     before: Option<f64>,

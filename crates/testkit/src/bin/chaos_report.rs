@@ -29,9 +29,10 @@ fn figure(verdict: &Value, name: &str) -> String {
     }
 }
 
-const WORK: [(&str, &str); 3] = [
+const WORK: [(&str, &str); 4] = [
     ("acknowledged tasks", "acked"),
     ("executions", "executions"),
+    ("of these, of tasks submitted with a delay or a jitter", "delayed_starts"),
     ("tasks executed under two epochs or more", "tasks_executed_again"),
 ];
 /// Those that a run did not have are left out.
@@ -40,7 +41,7 @@ const FAULTS: [(&str, &str); 14] = [
     ("of these, of servers", "server_kills"),
     ("of these, of the node that led", "leader_kills"),
     ("longest time without a leader, milliseconds", "leaderless_ms"),
-    ("processes paused for 3.5 × TTL", "pauses"),
+    ("processes stopped for a while", "pauses"),
     ("processes restarted", "restarts"),
     ("of these, the database, without a last word", "database_restarts"),
     ("times that the database ended all connections", "terminations"),

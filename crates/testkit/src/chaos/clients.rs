@@ -1,6 +1,8 @@
 //! Clients that submit without a pause, write down what they ask before they ask it, and repeat
 //! what was not answered until it is. Some go away in the middle of a call, and some cancel.
 
+mod start;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +16,11 @@ use rand::{Rng as _, SeedableRng as _};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::start::Start;
 use super::callee;
 use super::doors::Doors;
 use crate::history::{Call, Phase, Verb, file};
-use crate::journal::{Journal, real_ns};
+use crate::journal::Journal;
 use crate::wait::observe_for;
 
 const CLIENTS: u32 = 12;
@@ -26,8 +29,6 @@ const CLIENTS_OF_MANY: u32 = 32;
 /// Tasks that take seconds, out of a thousand. Few: one that loses two workers is granted alone,
 /// and keeps a whole worker busy.
 const LONG: u32 = 1;
-/// Tasks that are due later, out of a thousand.
-const DELAYED: u32 = 200;
 /// Tasks whose first attempt fails, out of a thousand.
 const FAILING: u32 = 100;
 /// Tasks that are cancelled after their submit, out of a thousand.
@@ -108,8 +109,9 @@ impl Client {
         while !self.shared.stop.is_cancelled() {
             self.submitted += 1;
             let key = format!("c{}-{}", self.proc, self.submitted);
-            let (task, run_at) = self.task(&key)?;
-            let submitted = self.submit(&key, &task, run_at).await?;
+            let start = Start::draw(&mut self.random);
+            let task = self.task(&key, start)?;
+            let submitted = self.submit(&key, &task, start).await?;
             if let Some(task) = submitted
                 && self.happens(CANCELLED)
             {
@@ -124,8 +126,7 @@ impl Client {
         self.random.random_range(0..1000) < per_mille
     }
 
-    /// A task and, if it is due later, when.
-    fn task(&mut self, key: &str) -> anyhow::Result<(SubmitRequest, Option<i64>)> {
+    fn task(&mut self, key: &str, start: Start) -> anyhow::Result<SubmitRequest> {
         let ms = if self.happens(LONG) {
             self.random.random_range(2_500..4_000)
         } else {
@@ -143,12 +144,8 @@ impl Client {
             ..SubmitRequest::new(kind)
         };
         task.labels.insert("key".to_owned(), key.to_owned());
-        let run_at = self.happens(DELAYED).then(|| {
-            let now = i64::try_from(real_ns() / 1_000_000).expect("milliseconds fit");
-            now + self.random.random_range(100..3_000)
-        });
-        task.run_at = run_at.map(duly_core::time::Timestamp::from_millis);
-        Ok((task, run_at))
+        start.ask(&mut task);
+        Ok(task)
     }
 
     /// Submits until there is an answer; none at the end of the run, if the server stays away.
@@ -156,11 +153,12 @@ impl Client {
         &mut self,
         key: &str,
         task: &SubmitRequest,
-        run_at: Option<i64>,
+        start: Start,
     ) -> anyhow::Result<Option<TaskId>> {
         let mut last_tries = 0;
         loop {
-            let call = self.call(Verb::Submit, Some(key.to_owned()), None, run_at);
+            // Written before the request is: the time of the line is the send time.
+            let call = start.note(self.call(Verb::Submit, Some(key.to_owned()), None));
             self.shared.journal.write(&call)?;
             let client = self.shared.scene.doors.door(self.door).clone();
             let answer = self.patiently(client.submit(task)).await;
@@ -179,7 +177,7 @@ impl Client {
 
     /// Cancels once; whatever comes of it is written down.
     async fn cancel(&mut self, task: TaskId) -> anyhow::Result<()> {
-        let call = self.call(Verb::Cancel, None, Some(task), None);
+        let call = self.call(Verb::Cancel, None, Some(task));
         self.shared.journal.write(&call)?;
         let order = CancelRequest { reason: Some("chaos".to_owned()) };
         let client = self.shared.scene.doors.door(self.door).clone();
@@ -202,15 +200,20 @@ impl Client {
         tokio::time::timeout(patience, call).await.ok()
     }
 
-    fn call(
-        &self,
-        f: Verb,
-        key: Option<String>,
-        task: Option<TaskId>,
-        run_at: Option<i64>,
-    ) -> Call {
+    fn call(&self, f: Verb, key: Option<String>, task: Option<TaskId>) -> Call {
         let op = self.shared.ops.fetch_add(1, Ordering::SeqCst) + 1;
-        Call { proc: self.proc, op, phase: Phase::Invoke, f, key, task, run_at, http: None }
+        Call {
+            proc: self.proc,
+            op,
+            phase: Phase::Invoke,
+            f,
+            key,
+            task,
+            run_at: None,
+            delay_seconds: None,
+            jitter_seconds: None,
+            http: None,
+        }
     }
 }
 

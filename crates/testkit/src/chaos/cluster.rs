@@ -50,6 +50,8 @@ pub(super) struct Cluster {
 struct Seat {
     name: String,
     node: Mutex<Option<Node>>,
+    /// A bug to switch on in it.
+    bug: Option<String>,
     /// From the clients.
     gate: Proxy,
     /// To the database.
@@ -62,14 +64,14 @@ impl Cluster {
         nodes: usize,
         is_durable: bool,
     ) -> anyhow::Result<Self> {
-        ensure!(config.bug.is_none(), "bugs are planted in one server on a file only");
         let duly = config.duly.clone();
         let notes = Arc::new(Notes::open(&config.folder)?);
         let postgres = Postgres::start(&config.folder.join("postgres"), is_durable).await?;
         let address = postgres.address();
         let mut seats = Vec::new();
         for number in 0..nodes {
-            let seat = Seat::new(format!("node-{number}"), &address).await?;
+            let name = format!("node-{number}");
+            let seat = Seat::new(name, &address, config.bug.clone()).await?;
             seat.start(&duly).await?;
             seats.push(seat);
         }
@@ -218,6 +220,21 @@ impl Cluster {
         self.notes.fault(fault, target, Edge::End)
     }
 
+    /// The answers of the database reach a node this late, for as long as `pause` takes.
+    async fn delay_answers(
+        &self,
+        place: usize,
+        late: Duration,
+        pause: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        let seat = &self.seats[place];
+        self.notes.fault(FaultKind::Delay, &seat.name, Edge::Begin)?;
+        seat.line.delay_answers(late);
+        pause.await;
+        seat.line.pass();
+        self.notes.fault(FaultKind::Delay, &seat.name, Edge::End)
+    }
+
     /// Workers whose node is away find the next one.
     async fn move_workers(&self, away: usize) -> anyhow::Result<()> {
         let mut homes = self.homes.lock().await;
@@ -244,10 +261,10 @@ impl Cluster {
 }
 
 impl Seat {
-    async fn new(name: String, database: &str) -> anyhow::Result<Self> {
+    async fn new(name: String, database: &str, bug: Option<String>) -> anyhow::Result<Self> {
         let (gate, line) = (Proxy::start().await?, Proxy::start().await?);
         line.lead_to(database)?;
-        Ok(Self { name, node: Mutex::new(None), gate, line })
+        Ok(Self { name, node: Mutex::new(None), bug, gate, line })
     }
 
     /// Starts its node.
@@ -257,6 +274,9 @@ impl Seat {
         let mut flags = vec!["--session-ttl", &ttl, "--concurrency", CONCURRENCY];
         // Many faults hit the same long task; what is tested here is not the limit.
         flags.extend(["--loss-limit", "1000"]);
+        if let Some(bug) = &self.bug {
+            flags.extend(["--planted-bug", bug]);
+        }
         let node = Node::start(duly, &self.name, &store, &flags).await?;
         self.gate.lead_to(node.url())?;
         *self.node.lock().await = Some(node);

@@ -54,7 +54,8 @@ async fn all(client: &Client) -> anyhow::Result<Vec<TaskView>> {
 async fn shown(client: &Client, task: &TaskView) -> anyhow::Result<Shown> {
     let plain = task.epoch <= 1 && task.attempt <= 1 && task.losses == 0;
     let attempts = if plain { Vec::new() } else { client.list_attempts(task.task_id).await?.items };
-    let attempts = attempts.into_iter().map(|attempt| (attempt.epoch, attempt.error.code));
+    let attempts = attempts.into_iter();
+    let attempts = attempts.filter_map(|attempt| Some((attempt.epoch, attempt.error?.code)));
     Ok(Shown {
         task: task.task_id,
         key: task.labels.get("key").cloned(),

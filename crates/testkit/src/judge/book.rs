@@ -61,6 +61,9 @@ pub(super) struct Key {
     pub(super) failed: u32,
     /// Earliest start that was asked for, in milliseconds of the real-time clock.
     pub(super) run_at: Option<i64>,
+    /// Earliest start of a submit with a delay, on the monotonic clock: counted from the first
+    /// send, because a repeated submit answers with the first task.
+    pub(super) delayed_until: Option<u64>,
     /// When a submit was first acknowledged, and with which task.
     pub(super) acked_at: Option<u64>,
     pub(super) acked: Option<TaskId>,
@@ -199,8 +202,16 @@ impl Book {
         }
         let (name, place) = (Arc::<str>::from(name), self.keys.len());
         self.key_places.insert(Arc::clone(&name), place);
-        let (run_at, acked_at, acked, shown) = (None, None, None, None);
-        self.keys.push(Key { name, sent: 0, failed: 0, run_at, acked_at, acked, shown });
+        self.keys.push(Key {
+            name,
+            sent: 0,
+            failed: 0,
+            run_at: None,
+            delayed_until: None,
+            acked_at: None,
+            acked: None,
+            shown: None,
+        });
         place
     }
 

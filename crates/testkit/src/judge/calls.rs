@@ -1,5 +1,7 @@
 //! What clients asked for and were told.
 
+use std::time::Duration;
+
 use duly_core::id::TaskId;
 
 use super::book::{Book, OpenCall, Twins};
@@ -9,7 +11,7 @@ use crate::history::{Call, Phase, Verb};
 pub(super) fn note(book: &mut Book, at: u64, call: Call) {
     let key = call.key.as_deref().map(|key| book.key(key));
     if call.phase == Phase::Invoke {
-        return sent(book, &call, key);
+        return sent(book, at, &call, key);
     }
     // An answer need not repeat what was asked.
     let asked = book.open.remove(&call.op).unwrap_or_default();
@@ -26,7 +28,7 @@ pub(super) fn note(book: &mut Book, at: u64, call: Call) {
     }
 }
 
-fn sent(book: &mut Book, call: &Call, key: Option<usize>) {
+fn sent(book: &mut Book, at: u64, call: &Call, key: Option<usize>) {
     book.open.insert(call.op, OpenCall { key, task: call.task });
     match call.f {
         Verb::Submit => {
@@ -35,6 +37,7 @@ fn sent(book: &mut Book, call: &Call, key: Option<usize>) {
                 let key = &mut book.keys[key];
                 key.sent += 1;
                 key.run_at = earlier(key.run_at, call.run_at);
+                key.delayed_until = earlier(key.delayed_until, delayed_until(at, call));
             }
         }
         Verb::Cancel => {
@@ -85,6 +88,16 @@ fn acknowledged(book: &mut Book, at: u64, key: Option<usize>, task: Option<TaskI
     let other_task = book.keys[key].acked.replace(id).filter(|other| *other != id);
     let twins = other_task.map(|other| Twins { at, keys: [key; 2], tasks: [other, id] });
     book.twins.extend(twins);
+}
+
+/// The earliest start of a submit that was sent at `at`, if it gives a delay or a jitter. A jitter
+/// adds an unknown time: without a delay the start may follow the send at once. With `runAt` the
+/// start does not depend on the send time.
+fn delayed_until(at: u64, call: &Call) -> Option<u64> {
+    let is_relative = call.delay_seconds.is_some() || call.jitter_seconds.is_some();
+    let delay = Duration::try_from_secs_f64(call.delay_seconds.unwrap_or(0.0)).ok()?;
+    let delay = u64::try_from(delay.as_nanos()).ok()?;
+    (is_relative && call.run_at.is_none()).then(|| at.saturating_add(delay))
 }
 
 /// The smaller one of what there is.

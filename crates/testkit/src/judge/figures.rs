@@ -39,7 +39,10 @@ pub struct Figures {
     pub submits_ok_percent: f64,
     /// Executions that began before their time.
     pub early_starts: u64,
-    /// How long after its time and its acknowledgement a task first began: median.
+    /// Executions of tasks with a delay or a jitter, whose starts are judged by the send time.
+    pub delayed_starts: u64,
+    /// How long after its time and its acknowledgement a task first began: median. Without tasks
+    /// that have a delay or a jitter: only the server knows their exact time.
     pub lateness_p50_ms: f64,
     /// The same: 99th percentile.
     pub lateness_p99_ms: f64,
@@ -110,6 +113,7 @@ pub(super) fn of(book: &Book, findings: &Findings) -> Figures {
     for task in &book.tasks {
         figures.count_task(task);
         figures.count_marks(book.first, task);
+        figures.count_delayed(book, task);
         lateness.extend(lateness_of(book, task));
     }
     lateness.sort_unstable();
@@ -190,6 +194,13 @@ impl Figures {
         }
     }
 
+    fn count_delayed(&mut self, book: &Book, task: &Task) {
+        if task.key.is_some_and(|key| book.keys[key].delayed_until.is_some()) {
+            let starts = task.marks.iter().filter(|mark| mark.ev == Ev::Start);
+            self.delayed_starts += length(starts.count());
+        }
+    }
+
     fn count_end(&mut self, second: u64) {
         let Some(place) = usize::try_from(second).ok().filter(|_| second < LONGEST) else { return };
         if self.ended_per_second.len() <= place {
@@ -203,7 +214,11 @@ impl Figures {
 fn lateness_of(book: &Book, task: &Task) -> Option<u64> {
     let starts = task.marks.iter().filter(|mark| mark.ev == Ev::Start);
     let start = starts.map(|mark| mark.at).min()?;
-    let run_at = task.key.and_then(|key| book.keys[key].run_at).unwrap_or(0);
+    let key = task.key.map(|key| &book.keys[key]);
+    if key.is_some_and(|key| key.delayed_until.is_some()) {
+        return None;
+    }
+    let run_at = key.and_then(|key| key.run_at).unwrap_or(0);
     let due = i128::from(run_at) * i128::from(MS) - book.run.real_minus_mono_ns;
     let due = u64::try_from(due.max(0)).ok()?;
     Some(start.saturating_sub(due.max(task.acked_at?)))

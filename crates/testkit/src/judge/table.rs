@@ -43,6 +43,7 @@ impl Verdict {
             ("submits acknowledged", format!("{} %", it.submits_ok_percent)),
             ("unknown answers", format!("{}, and {} none", it.unknown_answers, it.unanswered)),
             ("executions", it.executions.to_string()),
+            ("of tasks with a delay", it.delayed_starts.to_string()),
             ("tasks executed again", it.tasks_executed_again.to_string()),
             ("lease losses", it.lease_losses.to_string()),
             ("refused outcomes", it.refusals.to_string()),

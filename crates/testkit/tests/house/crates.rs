@@ -61,9 +61,10 @@ fn the_domain_is_pure() {
     assert!(impure.is_empty(), "duly-core depends on {impure:?}");
 }
 
-/// Files outside the stores' own crate that may name a concrete one: the wiring, and the benchmark,
-/// which measures it beside bare SQLite.
-const PICKERS: [&str; 2] = ["crates/cli/src/wiring.rs", "crates/cli/src/wiring/store.rs"];
+/// Files outside the stores' own crate that may name a concrete one: the wiring, the benchmark, which
+/// measures it beside bare SQLite, and the example of an embedded engine.
+const PICKERS: [&str; 3] =
+    ["crates/cli/src/wiring.rs", "crates/cli/src/wiring/store.rs", "examples/embedded/src/main.rs"];
 
 #[test]
 fn only_the_wiring_picks_a_store() {

@@ -4,6 +4,7 @@
 mod crates;
 mod errors;
 mod guarantees;
+mod handlers;
 mod licences;
 mod limits;
 mod links;

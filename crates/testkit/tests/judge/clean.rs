@@ -305,6 +305,39 @@ fn a_task_that_starts_at_its_time() {
 }
 
 #[test]
+fn tasks_that_start_after_their_delay_and_some_of_their_jitter() {
+    judged(
+        "100 submit a ok delay=500
+         600-610 w1 runs a 1 success
+         100 submit b ok delay=500 jitter=300
+         850-860 w1 runs b 1 success
+         100 submit c ok jitter=300
+         101-110 w1 runs c 1 success
+         100 submit d ok delay=0
+         101-110 w1 runs d 1 success
+         shown a SUCCESS 1
+         shown b SUCCESS 1
+         shown c SUCCESS 1
+         shown d SUCCESS 1",
+        &[],
+    );
+}
+
+#[test]
+fn starts_after_a_delay_are_counted_and_not_taken_for_late() {
+    let script = "0 submit a ok due=400
+         410-420 w1 runs a 1 success
+         0 submit b ok delay=300 jitter=400
+         700-710 w1 runs b 1 success
+         shown a SUCCESS 1
+         shown b SUCCESS 1";
+    let (findings, figures) = parse(script).judge();
+    assert!(findings.is_empty());
+    assert_eq!(figures.delayed_starts, 1);
+    assert_eq!((figures.lateness_p50_ms, figures.lateness_p99_ms), (10.0, 10.0));
+}
+
+#[test]
 fn a_replayed_task_counts_anew() {
     judged(
         "0 submit a ok

@@ -114,3 +114,58 @@ fn a_start_before_its_time() {
         &["early-start"],
     );
 }
+
+#[test]
+fn a_start_before_the_send_time_and_the_delay() {
+    judged(
+        "100 submit a ok delay=500
+         598-610 w1 runs a 1 success
+         shown a SUCCESS 1",
+        &["early-start"],
+    );
+}
+
+#[test]
+fn a_jitter_does_not_shorten_a_delay() {
+    judged(
+        "100 submit a ok delay=500 jitter=400
+         598-610 w1 runs a 1 success
+         shown a SUCCESS 1",
+        &["early-start"],
+    );
+}
+
+#[test]
+fn a_start_before_a_submit_with_a_jitter_was_sent() {
+    judged(
+        "100 submit a ok jitter=400
+         98-110 w1 runs a 1 success
+         shown a SUCCESS 1",
+        &["early-start"],
+    );
+}
+
+#[test]
+fn a_submit_that_was_repeated_counts_from_the_first_send() {
+    let script = |start: u64| {
+        format!(
+            "100 submit a info delay=500
+             3000 submit a ok delay=500
+             {start}-3100 w1 runs a 1 success
+             shown a SUCCESS 1"
+        )
+    };
+    judged(&script(600), &[]);
+    judged(&script(598), &["early-start"]);
+}
+
+#[test]
+fn a_retry_and_a_second_lease_are_not_early_either() {
+    judged(
+        "100 submit a ok delay=500
+         590-595 w1 runs a 1 retry
+         700-710 w1 runs a 2 success
+         shown a SUCCESS 2 failed=1",
+        &["early-start"],
+    );
+}

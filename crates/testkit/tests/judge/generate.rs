@@ -122,8 +122,17 @@ impl Maker {
 
     fn submit(&mut self, name: &str) {
         let at = self.random.random_range(0..5_000);
-        let due = self.random.random_bool(0.4).then(|| at + self.random.random_range(0..3_000));
-        let about = About { key: name, task: name, due };
+        let (mut due, mut delay, mut jitter) = (None, None, None);
+        match self.random.random_range(0..20) {
+            0..6 => due = Some(at + self.random.random_range(0..3_000)),
+            6..10 => delay = Some(self.random.random_range(0..3_000)),
+            10 => jitter = Some(self.random.random_range(1..500)),
+            _ => {}
+        }
+        if delay.is_some() && self.random.random() {
+            jitter = Some(self.random.random_range(1..500));
+        }
+        let about = About { key: name, task: name, due, delay, jitter };
         let (answers, exists): (&[Option<Phase>], bool) = match self.random.random_range(0..20) {
             0 => (&[Some(Phase::Info)], false),
             1 => (&[Some(Phase::Fail)], false),
@@ -137,7 +146,10 @@ impl Maker {
             self.history.call(at, Verb::Submit, *answer, &about);
         }
         let is_acked = answers.contains(&Some(Phase::Ok));
-        let now = due.unwrap_or(0).max(at + 3);
+        // The server may have got the first submit, and draws the jitter.
+        let drawn = jitter.map_or(0, |jitter| self.random.random_range(0..=jitter));
+        let relative = at + u64::from(delay.unwrap_or(0)) + u64::from(drawn);
+        let now = due.unwrap_or(relative).max(at + 3);
         let (epoch, charged, attempts) = (0, 0, Vec::new());
         let (end, forced) = (None, None);
         if exists {
@@ -348,7 +360,7 @@ impl Maker {
 
     fn cancel(&mut self, task: &mut Going<'_>, at: u64) {
         let answer = if self.random.random_bool(0.8) { Phase::Ok } else { Phase::Info };
-        let about = About { key: task.name, task: task.name, due: None };
+        let about = About { key: task.name, task: task.name, ..About::default() };
         self.history.call(at, Verb::Cancel, Some(answer), &about);
         task.end = Some(Status::Cancelled);
     }

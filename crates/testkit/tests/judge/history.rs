@@ -83,6 +83,8 @@ impl History {
             key: submitted.then(|| about.key.to_owned()),
             task: (!submitted).then(|| id(about.task)),
             run_at: about.due.map(|due| EPOCH + i64::try_from(due).expect("it is near")),
+            delay_seconds: about.delay.map(|ms| f64::from(ms) / 1e3),
+            jitter_seconds: about.jitter.map(|ms| f64::from(ms) / 1e3),
             http: None,
         };
         self.client.push(line(at, asked.clone()));
@@ -109,11 +111,15 @@ impl History {
 }
 
 /// What a call is about.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct About<'a> {
     pub(crate) key: &'a str,
     pub(crate) task: &'a str,
     pub(crate) due: Option<u64>,
+    /// Milliseconds between the send and the earliest start.
+    pub(crate) delay: Option<u32>,
+    /// The largest time that the server may add, in milliseconds.
+    pub(crate) jitter: Option<u32>,
 }
 
 /// A line of a worker.

@@ -20,7 +20,7 @@ use crate::history::{History, ms};
 
 type Mutation = fn(&mut History, &mut StdRng) -> Option<Class>;
 
-pub(crate) const MUTATIONS: [(&str, Mutation); 22] = [
+pub(crate) const MUTATIONS: [(&str, Mutation); 23] = [
     ("an acknowledged task is dropped", of_sets::drop_acked),
     ("an acknowledged task is left waiting", of_sets::leave_waiting),
     ("a task that nobody knows of is left running", of_sets::leave_unknown_running),
@@ -38,6 +38,7 @@ pub(crate) const MUTATIONS: [(&str, Mutation); 22] = [
     ("a success has no end", of_outcomes::forget_end),
     ("a lease is started twice", of_leases::start_twice),
     ("a start is early", of_leases::start_early),
+    ("a start is earlier than its delay", of_leases::start_before_delay),
     ("a lower epoch starts later", of_leases::start_back),
     ("a loss that explains an overlap is gone", of_leases::forget_loss),
     ("nothing happened to a lost worker", of_leases::forget_faults),

@@ -1,6 +1,7 @@
 //! Histories as text, one event per line, times in milliseconds and the TTL a second:
 //!
-//! - `0 submit a ok` (or `info`, `fail`, `open`: never answered), with `due=500`, `task=b`
+//! - `0 submit a ok` (or `info`, `fail`, `open`: never answered), with `due=500`, `delay=500`,
+//!   `jitter=100`, `task=b`
 //! - `5 cancel a ok`
 //! - `10 w1 start a 1` and `end`; `11 w1 ok a 1 success` and `refused`, `unknown`; with `pid=2`,
 //!   `run=2`; `10-20 w1 runs a 1 success` is a start, an end and an accepted outcome
@@ -64,8 +65,10 @@ impl Event<'_> {
             [_, call @ ("submit" | "cancel"), key, answer] => {
                 let task = self.options.get("task").copied().unwrap_or(key);
                 let due = self.options.get("due").map(|due| number(due));
+                let time = |name| self.options.get(name).map(|ms| number(ms));
+                let (delay, jitter) = (time("delay"), time("jitter"));
                 let answer = (answer != "open").then(|| word::<Phase>(answer));
-                let about = About { key, task, due };
+                let about = About { key, task, due, delay, jitter };
                 history.call(number(times.0), word::<Verb>(call), answer, &about);
             }
             [_, kind, target] => {

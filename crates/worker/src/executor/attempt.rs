@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::story::Story;
 use crate::cancels::Cancels;
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::notes::{Board, Notes};
@@ -92,8 +93,11 @@ impl Floor {
     async fn attempt(&self, lease: Lease) -> Ended {
         let started = Instant::now();
         let (task, epoch) = (lease.task, lease.epoch);
+        let story = Story::begin(&lease);
         let notes = Notes::on(&self.board, task, epoch);
         let outcome = match self.registry.get(&lease.lane.task_type) {
+            // The last look before the handler starts.
+            _ if self.cancels.holds(task, epoch) => Outcome::Release,
             Some(handler) => self.outcome(handler, lease, &notes).await,
             None => {
                 let message = format!("this worker has no handler for {}", lease.lane.task_type);
@@ -101,7 +105,10 @@ impl Floor {
             }
         };
         let (progress, log) = notes.close();
-        Ended { finish: Finish { task, epoch, outcome, progress, log }, took: started.elapsed() }
+        let took = started.elapsed();
+        story.end(&outcome, took);
+        let finish = Finish { task, epoch, outcome, ran: Some(took), progress, log };
+        Ended { finish, took }
     }
 
     async fn outcome(

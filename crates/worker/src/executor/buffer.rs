@@ -9,16 +9,22 @@ use duly_core::lease::{Finish, Lease};
 use duly_core::ports::work_source::TakenBack;
 use tokio::time::{Instant, Sleep};
 
-/// How long a lease may wait. Another worker may have a place for it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a lease may wait for a handler's place.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long it may wait where another worker is ready to run it, and how often that is looked at.
+pub(super) const SHORT_PATIENCE: Duration = Duration::from_millis(100);
+/// A look that comes so much too late tells of a process that stood still, not of long handlers.
+const LATE: Duration = Duration::from_millis(50);
 
 /// The waiting leases, oldest first.
 #[derive(Default)]
 pub(super) struct Buffer {
     waiting: VecDeque<Waiting>,
-    /// Goes off when what was the oldest lease has waited too long. It is set again only then,
+    /// Goes off when what was the oldest lease may have waited too long. It is set again only then,
     /// so that the stream of leases that do start in time never touches it.
     timer: Option<Pin<Box<Sleep>>>,
+    /// When it last went off.
+    looked: Option<Instant>,
 }
 
 struct Waiting {
@@ -66,19 +72,38 @@ impl Buffer {
         self.waiting.iter().map(|waiting| waiting.lease.task).collect()
     }
 
-    /// How many leases have waited too long.
-    pub(super) fn overdue(&self) -> usize {
+    /// Takes the leases that have waited for this time, as far as they are to be given up.
+    pub(super) fn take_overdue(
+        &mut self,
+        patience: Duration,
+        is_given_up: impl Fn(&Lease) -> bool,
+    ) -> Vec<Lease> {
         let now = Instant::now();
-        self.waiting.partition_point(|waiting| waiting.since + PATIENCE <= now)
+        let mut gone = Vec::new();
+        self.waiting.retain(|Waiting { lease, since }| {
+            let is_gone = *since + patience <= now && is_given_up(lease);
+            if is_gone {
+                gone.push(lease.clone());
+            }
+            !is_gone
+        });
+        gone
     }
 
-    /// Waits until leases may be overdue, for ever while there are none.
+    /// Waits until leases may have waited too long, for ever while there are none.
     pub(super) async fn impatient(&mut self) {
-        if let (None, Some(oldest)) = (&self.timer, self.waiting.front()) {
-            self.timer = Some(Box::pin(tokio::time::sleep_until(oldest.since + PATIENCE)));
+        loop {
+            if let (None, Some(oldest)) = (&self.timer, self.waiting.front()) {
+                let since = self.looked.map_or(oldest.since, |looked| looked.max(oldest.since));
+                self.timer = Some(Box::pin(tokio::time::sleep_until(since + SHORT_PATIENCE)));
+            }
+            let Some(timer) = &mut self.timer else { return std::future::pending().await };
+            timer.as_mut().await;
+            let (now, due) = (Instant::now(), timer.deadline());
+            (self.timer, self.looked) = (None, Some(now));
+            if now < due + LATE {
+                return;
+            }
         }
-        let Some(timer) = &mut self.timer else { return std::future::pending().await };
-        timer.as_mut().await;
-        self.timer = None;
     }
 }

@@ -3,6 +3,7 @@
 //! The target is hostile until proven otherwise: only permitted addresses are dialled, redirects
 //! and proxies are not followed, and no more of the answer is read than is kept.
 
+mod about;
 mod line;
 mod request;
 
@@ -15,6 +16,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use serde::Serialize;
 
+pub(super) use self::about::REFERENCE;
 use self::line::Line;
 use self::request::Request;
 use crate::handler::{Context, Handler, HandlerError, Output};

@@ -1,12 +1,15 @@
 //! Types that look like real work, for trying things out and for showing them: they take their
 //! time, say how far they are, log what they are at and return a summary, and do nothing at all.
 
+mod about;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(super) use self::about::{CLEANUP_TEMP_FILES, DAILY_REPORT, DATA_BACKUP};
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::registry::Registry;
 

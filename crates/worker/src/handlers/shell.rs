@@ -5,6 +5,7 @@
 //! asked to end when the time is up or the lease is gone, and killed if it does not, or at once
 //! when the worker drops the attempt.
 
+mod about;
 mod group;
 mod output;
 mod program;
@@ -24,6 +25,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin};
 use tokio::time::{Instant, sleep, timeout};
 
+pub(super) use self::about::REFERENCE;
 use self::group::Group;
 use self::output::Output as Printed;
 use self::program::{INHERITED, Program};

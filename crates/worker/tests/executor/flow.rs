@@ -160,7 +160,7 @@ async fn refused_outcomes_are_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_roll_call_names_what_waits() {
-    let rig = Rig::start(1, 2, registry());
+    let rig = Rig::start(1, 2, registry()).warmed_up(2).await;
     assert!(rig.source.call_roll().await.is_empty());
     rig.source.submit([sleep(0, 10), sleep(1, 10)]);
     rig.source.until(|seen| seen.granted == 2).await;
@@ -173,7 +173,7 @@ async fn a_roll_call_names_what_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_gone_before_its_start_is_not_started() {
     let (watched, registry) = watched();
-    let rig = Rig::start(1, 2, registry);
+    let rig = Rig::start(1, 2, registry).warmed_up(2).await;
     rig.source.submit([watched_lease(0, 10), watched_lease(1, 10)]);
     rig.source.until(|seen| seen.granted == 2).await;
     rest().await;
@@ -192,14 +192,21 @@ async fn a_lease_that_is_gone_before_its_start_is_not_started() {
 async fn short_tasks_are_taken_ahead() {
     let rig = Rig::start(2, 100, registry());
     rest().await;
-    assert_eq!(rig.source.seen().asked, [4], "nothing is known yet");
+    assert_eq!(rig.source.seen().asked, [2], "nothing is known yet");
     rig.source.submit((0..50).map(echo));
     rig.source.finished(50).await;
     rest().await;
     rig.source.submit([echo(50)]);
     rig.source.finished(51).await;
     rest().await;
-    assert_eq!(rig.source.seen().asked.last(), Some(&101));
+    assert_eq!(rig.source.seen().asked.last(), Some(&51), "as many as have ended lately");
+    rig.source.submit((51..200).map(echo));
+    rig.source.finished(200).await;
+    rest().await;
+    rig.source.submit([echo(200)]);
+    rig.source.finished(201).await;
+    rest().await;
+    assert_eq!(rig.source.seen().asked.last(), Some(&101), "as many as may be taken ahead");
     rig.stop().await;
 }
 
@@ -220,7 +227,7 @@ async fn long_tasks_are_not_taken_ahead() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_cannot_start_is_handed_back_after_a_second() {
-    let rig = Rig::start(2, 2, registry());
+    let rig = Rig::start(2, 2, registry()).warmed_up(2).await;
     let started = Instant::now();
     rig.source.submit((0..3).map(|n| sleep(n, 10)));
     rig.source.until(|seen| seen.granted == 3).await;
@@ -239,5 +246,40 @@ async fn a_lease_that_cannot_start_is_handed_back_after_a_second() {
     assert_eq!(started.elapsed(), Duration::from_secs(10));
     let freed = |seen: &Seen| seen.asked.last() == Some(&2);
     assert!(freed(&rig.source.seen()), "{:?}", rig.source.seen().asked);
+    rig.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_worker_could_run_is_handed_back_soon() {
+    let rig = Rig::start(2, 2, registry()).warmed_up(2).await;
+    rig.source.change(|seen| seen.wanted = true);
+    let started = Instant::now();
+    rig.source.submit((0..3).map(|n| sleep(n, 10)));
+    let finishes = rig.source.finished(1).await;
+    assert!(is_release(&outcome(&finishes, 2)));
+    assert!(started.elapsed() < Duration::from_millis(250), "{:?}", started.elapsed());
+    rest().await;
+    assert_eq!(rig.source.seen().pending, 0, "nothing is taken ahead of long tasks");
+    rig.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_tasks_are_not_handed_back_although_another_worker_is_ready() {
+    let rig = Rig::start(1, 20, registry()).warmed_up(20).await;
+    rig.source.change(|seen| seen.wanted = true);
+    // The first ones in, 40 ms each: the last one waits for longer than 100 ms.
+    let short = |n| lease(n, "sleep", "{\"seconds\":0.04}");
+    rig.source.submit((0..8).map(short));
+    let finishes = rig.source.finished(8).await;
+    assert!(finishes.iter().all(|finish| !is_release(&finish.outcome)), "{finishes:?}");
+    rig.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_worker_takes_no_more_than_it_can_start() {
+    let rig = Rig::start(64, 2000, registry());
+    rig.source.submit((0..190).map(|n| sleep(n, 4)));
+    rest().await;
+    assert_eq!(rig.source.seen().granted, 64);
     rig.stop().await;
 }

@@ -43,6 +43,8 @@ pub(crate) struct Seen {
     pub(crate) reported: Option<Reported>,
     /// Reports are not answered.
     pub(crate) reports_hang: bool,
+    /// Another worker is ready to run what this one cannot start.
+    pub(crate) wanted: bool,
     /// Leases that are gone and not told yet.
     pub(crate) taken_back: Vec<TakenBack>,
     /// Somebody wants to know what has not started.
@@ -120,6 +122,10 @@ impl WorkSource for Source {
             seen.granted += count;
         });
         if leases.is_empty() { Err(Closed) } else { Ok(leases) }
+    }
+
+    fn is_wanted(&self, _lane: &Lane) -> bool {
+        self.seen().wanted
     }
 
     async fn taken_back(&self) -> Vec<TakenBack> {
@@ -221,6 +227,20 @@ impl Rig {
         Self { source, shutdown, concurrency, worker }
     }
 
+    /// Has short tasks run, as many as may be taken ahead, so that the worker takes tasks ahead. What
+    /// the source has seen so far is forgotten.
+    pub(crate) async fn warmed_up(self, prefetch: u32) -> Self {
+        self.source.submit((0..prefetch).map(|n| echo(WARM_UP + n)));
+        self.source.finished(usize::try_from(prefetch).unwrap()).await;
+        rest().await;
+        self.source.change(|seen| {
+            let Seen { asked, pending, .. } = std::mem::take(seen);
+            let asked = asked.last().copied().into_iter().collect();
+            *seen = Seen { asked, pending, ..Seen::default() };
+        });
+        self
+    }
+
     /// Waits until the worker has ended.
     pub(crate) async fn report(&mut self) -> Report {
         self.worker.join_next().await.unwrap().unwrap()
@@ -237,6 +257,9 @@ pub(crate) async fn rest() {
     let moment = Duration::from_millis(1);
     let _ = tokio::time::timeout(moment, std::future::pending::<()>()).await;
 }
+
+/// The first number of tasks that only warm a worker up.
+const WARM_UP: u32 = 1_000_000;
 
 pub(crate) fn id(number: u32) -> TaskId {
     TaskId::mint(Timestamp::from_millis(1_900_000_000_000), number, 0)

@@ -17,13 +17,13 @@ use crate::{body, order_fields};
 #[utoipa::path(
     post, path = "/bulk-actions/{id}/abort", operation_id = "abort_bulk_action",
     tag = "bulk actions",
-    params(("id" = String, Path, description = "The bulk action's id",
-        example = "01920000-0000-7000-8000-000000000000")),
+    params(("id" = String, Path, description = "The bulk action's id, or its \
+        first 13 or more characters if they are those of one only")),
     responses(
         (status = 200, description = "The bulk action, aborted", body = BulkView),
         (status = 404, description = "`BULK_ACTION_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "`STATE_CONFLICT`: it has ended", body = Problem,
+        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has ended", body = Problem,
             content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`: it takes none", body = Problem,
             content_type = "application/problem+json"),
@@ -36,7 +36,8 @@ pub(crate) async fn abort_bulk_action(
 ) -> Result<Json<BulkView>, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
-    match app.engine.abort_bulk(&app.tenant_of(&headers)?, bulk_id(id)?).await {
+    let tenant = &app.tenant_of(&headers)?;
+    match app.engine.abort_bulk(tenant, bulk_id(&app, tenant, id).await?).await {
         Ok(task) => Ok(Json(BulkView::from(task))),
         Err(control::Error::Store(error)) => Err(error.into()),
         Err(control::Error::Conflict { status }) => {

@@ -18,16 +18,16 @@ use crate::routes::tasks::get::patience;
 #[utoipa::path(
     get, path = "/bulk-actions/{id}", operation_id = "get_bulk_action", tag = "bulk actions",
     params(
-        ("id" = String, Path, description = "The bulk action's id",
-            example = "01920000-0000-7000-8000-000000000000"),
+        ("id" = String, Path, description = "The bulk action's id, or its first 13 or \
+            more characters if they are those of one only"),
         ("wait" = Option<String>, Query, example = "30s",
             description = "How long to wait for its end, at most 60 s: `30s` or `PT30S`"),
     ),
     responses(
         (status = 200, description = "The bulk action", body = BulkView),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`BULK_ACTION_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
             content_type = "application/problem+json"),
     ),
 )]
@@ -39,6 +39,7 @@ pub(crate) async fn get_bulk_action(
 ) -> Result<Json<BulkView>, ApiError> {
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
-    let found = app.engine.bulk(&app.tenant_of(&headers)?, bulk_id(id)?, wait).await?;
+    let tenant = &app.tenant_of(&headers)?;
+    let found = app.engine.bulk(tenant, bulk_id(&app, tenant, id).await?, wait).await?;
     Ok(Json(BulkView::from(found.ok_or_else(absent)?)))
 }

@@ -26,16 +26,11 @@ use crate::{body, bulk_fields};
         body gives the same order, for 24 hours")),
     request_body(content = BulkRequest),
     responses(
-        (status = 200, description = "What would be done; or the order of the same key",
-            body = BulkPreview),
-        (status = 202, description = "The order is kept; `Location` tells how far it is",
-            body = BulkAnswer),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 200, description = "With `dryRun`: what would be done. With the idempotency key \
+            of an earlier order: that order", body = BulkAnswer, headers(("Idempotency-Replayed" =
+            Option<bool>, description = "`true` with an earlier order"))),
+        (status = 202, description = "The order is kept", body = BulkView, headers(
+            ("Location" = String, description = "Where to read how far it is"))),
         (status = 422, description = "`INVALID_FIELDS`: also if it would mean every task without \
             saying so; `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`", body = Problem, content_type = "application/problem+json"),
     ),
@@ -46,13 +41,13 @@ pub(crate) async fn start_bulk_action(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
     let tenant = &app.tenant_of(&headers)?;
+    let key = header_key(&headers)?;
     let read = bulk_fields::read(&body.bytes, app.engine.now().await?)?;
     if read.dry_run {
         let preview = app.engine.preview_bulk(tenant, &read.order, read.filter).await?;
         let Preview { count, more, sample } = preview;
         return Ok(Json(BulkPreview { dry_run: true, count, more, sample }).into_response());
     }
-    let key = header_key(&headers)?;
     let Accepted { task, replayed, .. } = app.engine.start_bulk(tenant, &read.order, key).await?;
     let location = format!("/v1/bulk-actions/{}", task.id);
     let status = if replayed { StatusCode::OK } else { StatusCode::ACCEPTED };

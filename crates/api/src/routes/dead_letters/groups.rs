@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
-use duly_client::wire::{ErrorGroupPage, ErrorGroupView, Problem};
+use duly_client::wire::{ErrorGroupPage, ErrorGroupView};
 use duly_core::filter::Filter;
 use duly_core::limits::DEAD_GROUPS;
 use duly_core::ports::store::{DeadGroups, GroupDead};
@@ -28,8 +28,6 @@ use crate::query;
     ),
     responses(
         (status = 200, description = "The groups", body = ErrorGroupPage),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn list_error_groups(

@@ -18,10 +18,6 @@ use crate::order_fields::{self, PurgeDead};
     request_body(content = PurgeDeadRequest),
     responses(
         (status = 200, description = "How many are gone", body = PurgeDeadAnswer),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`: also if it would delete everything \
             without saying so", body = Problem, content_type = "application/problem+json"),
     ),

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use duly_client::wire::{Problem, ReplayDeadAnswer, ReplayDeadRequest};
+use duly_client::wire::{ReplayDeadAnswer, ReplayDeadRequest};
 
 use crate::app::App;
 use crate::body;
@@ -20,12 +20,6 @@ use crate::order_fields::{self, ReplayDead};
         left out"),
     responses(
         (status = 200, description = "How many will run again", body = ReplayDeadAnswer),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
-            content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn replay_dead_letters(

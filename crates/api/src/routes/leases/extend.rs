@@ -17,13 +17,7 @@ use crate::{body, lease_fields};
     request_body(content = ExtendRequest, description = "At most 1,000 leases"),
     responses(
         (status = 200, description = "One answer per lease, in order", body = ExtendAnswer),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
             content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`; nothing was changed", body = Problem,
             content_type = "application/problem+json"),

@@ -19,13 +19,7 @@ use crate::{body, lease_fields};
     request_body(content = FinishRequest, description = "At most 1,000 outcomes and 32 MiB"),
     responses(
         (status = 200, description = "One answer per outcome, in order", body = FinishAnswer),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`SESSION_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
             content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`; nothing was committed", body = Problem,
             content_type = "application/problem+json"),

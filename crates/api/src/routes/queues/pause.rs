@@ -3,32 +3,29 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use duly_client::wire::{PauseRequest, Problem, QueueView};
+use duly_core::limits::PAUSED_QUEUES;
 use duly_core::ports::store::PauseQueue;
 
 use super::{absent, queue_name, view};
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::routes::PathId;
 use crate::{body, order_fields};
 
 /// Pause a queue
 ///
-/// Nothing of it starts any more, also after a restart; what was handed to a worker goes on.
-/// Pausing a paused queue changes the note.
+/// Nothing of it starts any more, also after a restart and also before its first task; what was
+/// handed to a worker goes on. Pausing a paused queue changes the note.
 #[utoipa::path(
     post, path = "/queues/{queue}/pause", operation_id = "pause_queue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", example = "mail")),
+    params(("queue" = String, Path, description = "The queue's name")),
     request_body(content = Option<PauseRequest>, description = "May be left out"),
     responses(
         (status = 200, description = "The queue, paused", body = QueueView),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
+        (status = 404, description = "`QUEUE_NOT_FOUND`: this can be no name", body = Problem,
             content_type = "application/problem+json"),
-        (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 413, description = "`BODY_TOO_LARGE`; `TOO_LARGE`: too many queues without tasks \
+            are paused", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn pause_queue(
@@ -40,8 +37,13 @@ pub(crate) async fn pause_queue(
     let note = order_fields::note(&body.bytes)?;
     let (tenant, queue) = (app.tenant_of(&headers)?, queue_name(queue)?);
     let order = PauseQueue { tenant: tenant.clone(), queue, note };
-    let state = app.engine.pause_queue(order).await?;
-    Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
+    let state = app.engine.pause_queue(order).await?.ok_or_else(too_many)?;
+    Ok(Json(view(&app, &tenant, state)))
+}
+
+fn too_many() -> ApiError {
+    let detail = format!("{PAUSED_QUEUES} queues are paused; resume those that are not used");
+    ApiError::new(Code::TooLarge, detail)
 }
 
 /// Resume a queue
@@ -49,7 +51,7 @@ pub(crate) async fn pause_queue(
 /// What waits in it starts again. Resuming a queue that is not paused changes nothing.
 #[utoipa::path(
     post, path = "/queues/{queue}/resume", operation_id = "resume_queue", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", example = "mail")),
+    params(("queue" = String, Path, description = "The queue's name")),
     responses(
         (status = 200, description = "The queue, going on", body = QueueView),
         (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,

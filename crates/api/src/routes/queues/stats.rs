@@ -2,13 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::HeaderMap;
 use duly_client::wire::{Problem, QueueView};
 
 use super::{absent, queue_name, view};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::query;
 use crate::routes::PathId;
 
 /// Look at a queue
@@ -16,11 +15,9 @@ use crate::routes::PathId;
 /// What waits, runs and failed in it, and how fast tasks come and start.
 #[utoipa::path(
     get, path = "/queues/{queue}/stats", operation_id = "queue_stats", tag = "queues",
-    params(("queue" = String, Path, description = "The queue's name", example = "mail")),
+    params(("queue" = String, Path, description = "The queue's name")),
     responses(
         (status = 200, description = "The queue", body = QueueView),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
     ),
@@ -28,10 +25,8 @@ use crate::routes::PathId;
 pub(crate) async fn queue_stats(
     State(app): State<App>,
     queue: PathId,
-    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<QueueView>, ApiError> {
-    let [] = query::read(&uri, [])?;
     let tenant = app.tenant_of(&headers)?;
     let state = app.engine.queue(&tenant, &queue_name(queue)?).await?;
     Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))

@@ -12,24 +12,16 @@ use crate::{body, session_fields};
 
 /// Say that a worker lives
 ///
-/// One beat stands for all leases of the session. The answer says which of them are gone.
+/// One beat stands for all leases of the session. The answer says which of them are gone; with
+/// `waitSeconds` it comes as soon as one is.
 #[utoipa::path(
     post, path = "/sessions/{id}/heartbeat", operation_id = "beat_session", tag = "workers",
-    params(("id" = String, Path, description = "The session's id",
-        example = "01920000-0000-7000-8000-00000000000a")),
+    params(("id" = String, Path, description = "The session's id")),
     request_body(content = HeartbeatRequest, description = "At most 10,000 of each; may be left \
         out by a worker that holds nothing"),
     responses(
         (status = 200, description = "The news", body = HeartbeatAnswer),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
             content_type = "application/problem+json"),
     ),
 )]
@@ -40,7 +32,9 @@ pub(crate) async fn beat_session(
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
     let session = session_id(id)?;
     let (headers, body) = body::read_optional_json(&app, request).await?;
-    let beat = session_fields::beat(&body.bytes, session)?;
-    let news = app.engine.heartbeat(&app.tenant_of(&headers)?, beat).await?;
+    let (beat, patience) = session_fields::beat(&body.bytes, session)?;
+    // The answer may wait for a minute; the body need not.
+    drop(body);
+    let news = app.engine.heartbeat(&app.tenant_of(&headers)?, beat, patience).await?;
     Ok(Json(HeartbeatAnswer::new(&news.taken_back, news.drain)))
 }

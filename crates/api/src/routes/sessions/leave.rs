@@ -15,8 +15,7 @@ use crate::routes::PathId;
 /// once.
 #[utoipa::path(
     delete, path = "/sessions/{id}", operation_id = "end_session", tag = "workers",
-    params(("id" = String, Path, description = "The session's id",
-        example = "01920000-0000-7000-8000-00000000000a")),
+    params(("id" = String, Path, description = "The session's id")),
     responses(
         (status = 204, description = "The session has ended"),
         (status = 404, description = "`SESSION_NOT_FOUND`: this can be no session", body = Problem,

@@ -17,22 +17,14 @@ use crate::{body, if_match, settings_fields};
 /// undoes what somebody else has just changed.
 #[utoipa::path(
     put, path = "/settings", operation_id = "put_settings", tag = "settings",
-    params(("If-Match" = String, Header, example = "\"7\"",
+    params(("If-Match" = String, Header, example = "*",
         description = "The version that was read, quoted; `*` for any")),
     request_body(content = SettingsRequest),
     responses(
         (status = 200, description = "The settings, changed", body = SettingsAnswer, headers(
             ("ETag" = String, description = "The new version, quoted"))),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`",
-            body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`VERSION_MISMATCH`: somebody has changed them since",
             body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 428, description = "`IF_MATCH_REQUIRED`", body = Problem,
             content_type = "application/problem+json"),
     ),

@@ -15,24 +15,16 @@ use crate::{body, if_match, settings_fields};
 /// Makes a new version with the content of an old one that is kept; 0 stands for the defaults.
 #[utoipa::path(
     post, path = "/settings/rollback", operation_id = "roll_back_settings", tag = "settings",
-    params(("If-Match" = String, Header, example = "\"7\"",
+    params(("If-Match" = String, Header, example = "*",
         description = "The version that was read, quoted; `*` for any")),
     request_body(content = RollbackRequest),
     responses(
         (status = 200, description = "The settings, changed", body = SettingsAnswer, headers(
             ("ETag" = String, description = "The new version, quoted"))),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`",
-            body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "`VERSION_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
         (status = 412, description = "`VERSION_MISMATCH`: somebody has changed them since",
             body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 428, description = "`IF_MATCH_REQUIRED`", body = Problem,
             content_type = "application/problem+json"),
     ),

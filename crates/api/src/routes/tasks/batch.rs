@@ -41,10 +41,10 @@ enum Format {
     post, path = "/tasks/batch", operation_id = "submit_batch", tag = "tasks",
     request_body(description = "At most 10,000 items and 32 MiB", content(
         (Vec<SubmitRequest> = "application/json",
-            example = json!([{"type": "email", "payload": {"to": "ada@example.com"}},
-                {"type": "email", "payload": {"to": "alan@example.com"}, "delaySeconds": 60}])),
+            example = json!([{"type": "echo", "payload": {"to": "ada@example.com"}},
+                {"type": "echo", "payload": {"to": "alan@example.com"}, "delaySeconds": 60}])),
         (String = "application/x-ndjson",
-            example = json!("{\"type\":\"email\"}\n{\"type\":\"email\",\"delaySeconds\":60}\n")),
+            example = json!("{\"type\":\"echo\"}\n{\"type\":\"echo\",\"delaySeconds\":60}\n")),
     )),
     responses(
         (status = 201, description = "All items were taken", body = BatchAnswer),
@@ -53,8 +53,6 @@ enum Format {
             nothing was stored", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "`BODY_TOO_LARGE`, `TOO_MANY_ITEMS`; nothing was stored",
             body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`: the body is no array", body = Problem,
             content_type = "application/problem+json"),
     ),
@@ -157,9 +155,10 @@ fn render(
 
 fn write_item(buffer: &mut Vec<u8>, index: usize, answer: Result<Accepted, ApiError>) {
     let done = match answer {
-        Ok(Accepted { task, .. }) => {
+        Ok(Accepted { task, replayed, .. }) => {
             let (id, status) = (task.id, task.status.as_str());
-            write!(buffer, r#"{{"index":{index},"taskId":"{id}","status":"{status}"}}"#)
+            let replayed = if replayed { r#","replayed":true"# } else { "" };
+            write!(buffer, r#"{{"index":{index},"taskId":"{id}","status":"{status}"{replayed}}}"#)
         }
         Err(refused) => write!(buffer, r#"{{"index":{index},"problem":"#).and_then(|()| {
             serde_json::to_writer(&mut *buffer, &refused.problem(None))?;

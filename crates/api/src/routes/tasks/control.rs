@@ -22,16 +22,14 @@ use crate::{body, order_fields, task_fields};
 /// refused. Cancelling a cancelled task changes nothing.
 #[utoipa::path(
     post, path = "/tasks/{id}/cancel", operation_id = "cancel_task", tag = "tasks",
-    params(("id" = String, Path, description = "The task's id",
-        example = "01920000-0000-7000-8000-000000000000")),
+    params(("id" = String, Path, description = "The task's id, or its first 13 \
+        or more characters if they are those of one task only")),
     request_body(content = Option<CancelRequest>, description = "May be left out"),
     responses(
         (status = 200, description = "The task, cancelled", body = TaskView),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "`STATE_CONFLICT`: it has ended", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
+        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has ended", body = Problem,
             content_type = "application/problem+json"),
     ),
 )]
@@ -42,7 +40,8 @@ pub(crate) async fn cancel_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
-    let cancelled = app.engine.cancel(&app.tenant_of(&headers)?, task_id(id)?, reason).await;
+    let tenant = &app.tenant_of(&headers)?;
+    let cancelled = app.engine.cancel(tenant, task_id(&app, tenant, id).await?, reason).await;
     answer(cancelled, "only a task that waits or runs can be cancelled")
 }
 
@@ -52,18 +51,16 @@ pub(crate) async fn cancel_task(
 /// another payload.
 #[utoipa::path(
     post, path = "/tasks/{id}/replay", operation_id = "replay_task", tag = "tasks",
-    params(("id" = String, Path, description = "The task's id",
-        example = "01920000-0000-7000-8000-000000000000")),
+    params(("id" = String, Path, description = "The task's id, or its first 13 \
+        or more characters if they are those of one task only")),
     request_body(content = Option<ReplayRequest>, description = "May be left out"),
     responses(
         (status = 200, description = "The task, waiting for its next run", body = TaskView),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "`STATE_CONFLICT`: it has not ended", body = Problem,
+        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has not ended", body = Problem,
             content_type = "application/problem+json"),
         (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`", body = Problem,
             content_type = "application/problem+json"),
     ),
 )]
@@ -74,7 +71,8 @@ pub(crate) async fn replay_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
-    let replayed = app.engine.replay(&app.tenant_of(&headers)?, task_id(id)?, payload).await;
+    let tenant = &app.tenant_of(&headers)?;
+    let replayed = app.engine.replay(tenant, task_id(&app, tenant, id).await?, payload).await;
     answer(replayed, "only a task that has ended can be replayed")
 }
 
@@ -84,20 +82,16 @@ pub(crate) async fn replay_task(
 /// the id stays too, also when the time moves. Type, queue and back-off cannot be changed.
 #[utoipa::path(
     patch, path = "/tasks/{id}", operation_id = "edit_task", tag = "tasks",
-    params(("id" = String, Path, description = "The task's id",
-        example = "01920000-0000-7000-8000-000000000000")),
+    params(("id" = String, Path, description = "The task's id, or its first 13 \
+        or more characters if they are those of one task only")),
     request_body(content = EditRequest),
     responses(
         (status = 200, description = "The task, changed", body = TaskView),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "`STATE_CONFLICT`: it does not wait", body = Problem,
+        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it does not wait", body = Problem,
             content_type = "application/problem+json"),
         (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
             content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`", body = Problem,
             content_type = "application/problem+json"),
@@ -110,7 +104,8 @@ pub(crate) async fn edit_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
     let change = task_fields::read_change(&body.bytes)?;
-    let edited = app.engine.edit(&app.tenant_of(&headers)?, task_id(id)?, change).await;
+    let tenant = &app.tenant_of(&headers)?;
+    let edited = app.engine.edit(tenant, task_id(&app, tenant, id).await?, change).await;
     answer(edited, "only a task that waits can be changed")
 }
 
@@ -119,13 +114,13 @@ pub(crate) async fn edit_task(
 /// Ends the back-off of a task that waits for its next attempt.
 #[utoipa::path(
     post, path = "/tasks/{id}/retry", operation_id = "retry_task", tag = "tasks",
-    params(("id" = String, Path, description = "The task's id",
-        example = "01920000-0000-7000-8000-000000000000")),
+    params(("id" = String, Path, description = "The task's id, or its first 13 \
+        or more characters if they are those of one task only")),
     responses(
         (status = 200, description = "The task, due now", body = TaskView),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 409, description = "`STATE_CONFLICT`: it does not wait for a retry",
+        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it does not wait for a retry",
             body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -136,22 +131,30 @@ pub(crate) async fn retry_task(
 ) -> Result<Response, ApiError> {
     let (headers, body) = body::read_optional_json(&app, request).await?;
     order_fields::nothing(&body.bytes)?;
-    let retried = app.engine.retry(&app.tenant_of(&headers)?, task_id(id)?).await;
+    let tenant = &app.tenant_of(&headers)?;
+    let retried = app.engine.retry(tenant, task_id(&app, tenant, id).await?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
 }
 
 fn answer(outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError> {
     match outcome {
         Ok(task) => Ok(axum::Json(TaskView::from(task)).into_response()),
-        Err(Error::NotFound) => Err(absent()),
-        Err(Error::Conflict { status }) => {
-            Err(ApiError::new(Code::StateConflict, format!("the task is {status}; {rule}")))
+        Err(error) => Err(refusal(error, rule)),
+    }
+}
+
+/// Why an order for one task was not carried out; `rule` says for which it can be.
+pub(super) fn refusal(error: Error, rule: &str) -> ApiError {
+    match error {
+        Error::NotFound => absent(),
+        Error::Conflict { status } => {
+            ApiError::new(Code::StateConflict, format!("the task is {status}; {rule}"))
         }
-        Err(Error::Reserved) => {
+        Error::Reserved => {
             let detail = "a task of the system's own cannot be changed; see /bulk-actions";
-            Err(ApiError::new(Code::StateConflict, detail))
+            ApiError::new(Code::StateConflict, detail)
         }
-        Err(Error::TooFarAhead) => Err(submit::Refused::TooFarAhead.into()),
-        Err(Error::Store(error)) => Err(error.into()),
+        Error::TooFarAhead => submit::Refused::TooFarAhead.into(),
+        Error::Store(error) => error.into(),
     }
 }

@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::HeaderMap;
 use duly_client::wire::{ExplainView, Problem, ReasonCode, ReasonView};
+use duly_core::name::Lane;
 use duly_core::ports::store::{Counted, Pause};
 use duly_core::state::Status;
 use duly_core::task::Task;
@@ -12,7 +13,6 @@ use duly_engine::command::explain::{Explanation, Reason};
 use super::get::{absent, task_id};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::query;
 use crate::routes::PathId;
 
 /// Tell why a task does not run
@@ -20,24 +20,23 @@ use crate::routes::PathId;
 /// All that stands between it and its next start, the most decisive first, and what to do about it.
 #[utoipa::path(
     get, path = "/tasks/{id}/explain", operation_id = "explain_task", tag = "tasks",
-    params(("id" = String, Path, description = "The task's id",
-        example = "01920000-0000-7000-8000-000000000000")),
+    params(("id" = String, Path, description = "The task's id, or its first 13 \
+        or more characters if they are those of one task only")),
     responses(
         (status = 200, description = "The reasons", body = ExplainView),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
             content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn explain_task(
     State(app): State<App>,
     id: PathId,
-    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Json<ExplainView>, ApiError> {
-    let [] = query::read(&uri, [])?;
-    let found = app.engine.explain(&app.tenant_of(&headers)?, task_id(id)?).await?;
+    let tenant = &app.tenant_of(&headers)?;
+    let found = app.engine.explain(tenant, task_id(&app, tenant, id).await?).await?;
     let Explanation { task, reasons } = found.ok_or_else(absent)?;
     let next = reasons.iter().filter_map(|reason| next(&task, reason)).collect();
     let reasons = reasons.into_iter().map(|reason| view(&task, reason)).collect();
@@ -55,7 +54,7 @@ fn view(task: &Task, reason: Reason) -> ReasonView {
         Reason::QueuePaused(pause) => {
             ReasonView { paused: Some(pause.into()), ..plain(ReasonCode::QueuePaused) }
         }
-        Reason::NoWorker => plain(ReasonCode::NoWorker),
+        Reason::NoWorker | Reason::WorkersDrain { .. } => plain(ReasonCode::NoWorker),
         Reason::Suspect => plain(ReasonCode::Suspect),
         Reason::BehindOthers(ahead) => {
             ReasonView { ahead: Some(ahead.into()), ..plain(ReasonCode::BehindOthers) }
@@ -82,6 +81,9 @@ fn words(task: &Task, reason: &Reason) -> String {
         Reason::NoWorker => {
             format!("no live worker serves the type {task_type} in the queue {queue}")
         }
+        Reason::WorkersDrain { workers } => format!(
+            "all live workers that serve the type {task_type} in the queue {queue} drain: {workers}"
+        ),
         Reason::Suspect => format!(
             "its workers died {} times, so it waits for one that runs nothing else",
             task.losses
@@ -101,6 +103,18 @@ fn words(task: &Task, reason: &Reason) -> String {
     }
 }
 
+/// How to get a worker for a task. `duly worker run` has handlers for the built-in types alone.
+fn start_worker(lane: &Lane) -> String {
+    match lane.task_type.as_str() {
+        "echo" | "flaky" | "http" | "sleep" => "duly worker run".to_owned(),
+        "shell" => "duly worker run --allow-shell".to_owned(),
+        task_type => format!(
+            "start a worker of yours that registers the type {task_type}; docs/worker-protocol.md \
+             says how to write one"
+        ),
+    }
+}
+
 /// The command with which a person gets on.
 fn next(task: &Task, reason: &Reason) -> Option<String> {
     let id = task.id;
@@ -108,7 +122,10 @@ fn next(task: &Task, reason: &Reason) -> Option<String> {
         Reason::NotDue { .. } => Some(format!("duly task edit {id} --delay 0s")),
         Reason::WaitingForRetry { .. } => Some(format!("duly task retry {id}")),
         Reason::QueuePaused(_) => Some(format!("duly queue resume {}", task.lane.queue)),
-        Reason::NoWorker => Some("duly worker run".to_owned()),
+        Reason::NoWorker => Some(start_worker(&task.lane)),
+        Reason::WorkersDrain { .. } => {
+            Some("duly worker list, then duly worker drain ID --resume".to_owned())
+        }
         Reason::BehindOthers(_) => Some(format!("duly task edit {id} --priority 9")),
         Reason::Suspect => Some(format!("duly task attempts {id}")),
         Reason::Ended if task.status == Status::Success => None,

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, TaskView};
 use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
+use duly_core::name::TenantName;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
-use crate::routes::PathId;
+use crate::routes::{PathId, resolve_id};
 use crate::{duration, query};
 
 /// Read a task
@@ -21,16 +22,16 @@ use crate::{duration, query};
 #[utoipa::path(
     get, path = "/tasks/{id}", operation_id = "get_task", tag = "tasks",
     params(
-        ("id" = String, Path, description = "The task's id",
-            example = "01920000-0000-7000-8000-000000000000"),
+        ("id" = String, Path, description = "The task's id, or its first 13 or more \
+            characters if they are those of one task only"),
         ("wait" = Option<String>, Query, example = "30s",
             description = "How long to wait for the outcome, at most 60 s: `30s` or `PT30S`"),
     ),
     responses(
         (status = 200, description = "The task", body = TaskView),
-        (status = 400, description = "`INVALID_PARAMETER`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
             content_type = "application/problem+json"),
     ),
 )]
@@ -42,8 +43,8 @@ pub(crate) async fn get_task(
 ) -> Result<Response, ApiError> {
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
-    let id = task_id(id)?;
     let tenant = &app.tenant_of(&headers)?;
+    let id = task_id(&app, tenant, id).await?;
     let task = match wait {
         None => app.engine.get(tenant, id).await?,
         Some(wait) => app.engine.wait(tenant, id, wait).await?,
@@ -59,9 +60,13 @@ pub(crate) fn patience(text: &str) -> Result<Duration, ApiError> {
     })
 }
 
-/// An id that cannot be one answers like one that is not there: there is nothing to tell.
-pub(super) fn task_id(id: PathId) -> Result<TaskId, ApiError> {
-    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)
+/// The task that an id in a path names, perhaps by its beginning.
+pub(super) async fn task_id(
+    app: &App,
+    tenant: &TenantName,
+    id: PathId,
+) -> Result<TaskId, ApiError> {
+    resolve_id(app, tenant, id, None, absent).await
 }
 
 /// Answers alike for a task that does not exist and for another tenant's.

@@ -23,8 +23,8 @@ use crate::{cursor, query};
 #[utoipa::path(
     get, path = "/tasks/{id}/logs", operation_id = "read_logs", tag = "tasks",
     params(
-        ("id" = String, Path, description = "The task's id",
-            example = "01920000-0000-7000-8000-000000000000"),
+        ("id" = String, Path, description = "The task's id, or its first 13 or more \
+            characters if they are those of one task only"),
         ("epoch" = Option<u32>, Query, example = 1,
             description = "Only the attempt under this grant"),
         ("after" = Option<String>, Query, description = "The `next` of the page before"),
@@ -40,6 +40,8 @@ use crate::{cursor, query};
             content_type = "application/problem+json"),
         (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
+        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
+            content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn read_logs(
@@ -52,8 +54,9 @@ pub(crate) async fn read_logs(
     let epoch = epoch.map(|text| whole(&text)).transpose()?;
     let wait = wait.map(|text| patience(&text)).transpose()?.unwrap_or_default();
     let limit = query::limit(limit, bytes(DEFAULT_LOG_PAGE_BYTES), bytes(LOG_PAGE_BYTES))?;
-    let task = task_id(id)?;
-    let (tenant, name) = (&app.tenant_of(&headers)?, task.to_string());
+    let tenant = &app.tenant_of(&headers)?;
+    let task = task_id(&app, tenant, id).await?;
+    let name = task.to_string();
     let scope = Scope { tenant, filter: &name };
     let after = after.map_or(Ok(LogPlace::default()), |after| place(scope, &after))?;
     let limit = limit as usize;

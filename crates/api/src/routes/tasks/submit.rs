@@ -1,17 +1,21 @@
 //! `POST /tasks`
 
+use std::time::Duration;
+
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use duly_client::wire::{Problem, SubmitRequest, TaskView, Warning};
 use duly_core::limits::BODY_BYTES;
-use duly_core::submit::FieldError;
+use duly_core::name::TenantName;
+use duly_core::submit::{FieldError, check_key};
 use duly_engine::command::submit::Accepted;
 
+use super::get::patience;
 use crate::app::App;
 use crate::error::{ApiError, Code};
-use crate::{body, task_fields};
+use crate::{body, query, task_fields};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -19,23 +23,23 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
 /// Submit a task
 ///
 /// After the answer the task is durable. Give an idempotency key if you may have to repeat the
-/// call: the same key with the same body leads to the same task for 24 hours.
+/// call: the same key with the same body leads to the same task for 24 hours. With `wait` the
+/// answer comes as soon as the run has ended, or after that time with the task as it is then.
 #[utoipa::path(
     post, path = "/tasks", operation_id = "submit_task", tag = "tasks",
-    params(("Idempotency-Key" = Option<String>, Header,
-        description = "1 to 255 characters, bare or quoted; the field `idempotencyKey` says the \
-                       same", example = "order-4711")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, bare or \
+            quoted; the field `idempotencyKey` says the same"),
+        ("wait" = Option<String>, Query, description = "How long to wait for the outcome, at most \
+            60 s: `30s` or `PT30S`; not at all if absent"),
+    ),
     request_body(content = SubmitRequest, description = "At most 1 MiB of payload"),
     responses(
         (status = 201, description = "The task was taken", body = TaskView, headers(
             ("Location" = String, description = "Where to read the task"))),
         (status = 200, description = "The idempotency key led to a task taken before",
             body = TaskView, headers(("Idempotency-Replayed" = bool, description = "`true`"))),
-        (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`", body = Problem,
-            content_type = "application/problem+json"),
         (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`", body = Problem,
             content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`, \
             `CONFLICTING_FIELDS`, `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`", body = Problem,
@@ -50,14 +54,32 @@ pub(crate) async fn submit_task(
     if !body::media_type(&head.headers)?.eq_ignore_ascii_case("application/json") {
         return Err(body::unsupported("send the task as JSON with Content-Type: application/json"));
     }
+    let [wait] = query::read(&head.uri, ["wait"])?;
+    let wait = wait.map(|text| patience(&text)).transpose()?;
     let key = header_key(&head.headers)?;
     let body = body::read(&app, &head.headers, body, BODY_BYTES).await?;
     let spec = task_fields::read(&body.bytes, key)?;
     drop(body);
     let tenant = &app.tenant_of(&head.headers)?;
     let mut answers = app.engine.submit(tenant, vec![spec]).await?;
-    let accepted = answers.pop().expect("the engine answers every spec")?;
+    let mut accepted = answers.pop().expect("the engine answers every spec")?;
+    if let Some(wait) = wait {
+        await_outcome(&app, tenant, &mut accepted, wait).await;
+    }
     Ok(render(accepted))
+}
+
+/// Waits for the outcome of a task that was taken. The task is durable: should it be out of reach
+/// meanwhile, the answer shows it as it was taken.
+async fn await_outcome(app: &App, tenant: &TenantName, accepted: &mut Accepted, wait: Duration) {
+    match app.engine.wait(tenant, accepted.task.id, wait).await {
+        Ok(Some(task)) => {
+            accepted.unserved &= !task.status.is_terminal();
+            accepted.task = task;
+        }
+        Ok(None) => {}
+        Err(error) => tracing::debug!(%error, task.id = %accepted.task.id, "cannot wait for it"),
+    }
 }
 
 fn render(accepted: Accepted) -> Response {
@@ -92,11 +114,13 @@ pub(crate) fn header_key(headers: &HeaderMap) -> Result<Option<String>, ApiError
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|_| values.next().is_none());
-    text.and_then(unquote).map(Some).ok_or_else(|| {
+    let key = text.and_then(unquote).ok_or_else(|| {
         let detail = "the header Idempotency-Key must be given once, in ASCII, bare or quoted";
         let error = FieldError::of("idempotencyKey", "INVALID_KEY", detail);
         ApiError::with_errors(Code::InvalidFields, detail, vec![error])
-    })
+    })?;
+    check_key(&key).map_err(|bad| ApiError::fields(vec![bad], 0))?;
+    Ok(Some(key))
 }
 
 fn unquote(text: &str) -> Option<String> {

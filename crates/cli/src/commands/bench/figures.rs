@@ -148,7 +148,7 @@ pub(super) fn table(figures: &[Figure]) -> String {
             figure.verdict().to_owned(),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }
 
 fn number(value: f64) -> String {

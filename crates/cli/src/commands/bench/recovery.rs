@@ -29,7 +29,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     let client = Client::new(&server.url(), None)?;
     let first = register(&client).await?;
     ensure!(claim(&client, &first, 1).await? == TASKS, "it holds all tasks");
-    let last_words = HeartbeatRequest { received: vec![1], unstarted: Vec::new() };
+    let last_words = HeartbeatRequest { received: vec![1], ..HeartbeatRequest::default() };
     client.heartbeat(first.session_id, &last_words).await?;
     let died = Instant::now();
     let second = register(&client).await?;
@@ -41,7 +41,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
         // The number goes up only with leases.
         received.extend((leases > 0).then_some(seq));
         again += leases;
-        let beat = HeartbeatRequest { received: received.clone(), unstarted: Vec::new() };
+        let beat = HeartbeatRequest { received: received.clone(), ..HeartbeatRequest::default() };
         client.heartbeat(second.session_id, &beat).await?;
     }
     let figure = Figure::new("recovery: all run again after", died.elapsed().as_secs_f64(), "s");
@@ -58,6 +58,7 @@ async fn register(client: &Client) -> anyhow::Result<Registration> {
 /// How many leases it gets, waiting a little for the first.
 async fn claim(client: &Client, worker: &Registration, seq: u64) -> anyhow::Result<usize> {
     let session_id = worker.session_id;
-    let claim = ClaimRequest { session_id, seq, max: TASKS, wait_seconds: Some(1.0) };
+    let claim =
+        ClaimRequest { wait_seconds: Some(1.0), ..ClaimRequest::new(session_id, seq, TASKS) };
     Ok(client.claim(&claim).await?.leases.len())
 }

@@ -3,37 +3,16 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use duly_client::wire::{BulkPreview, BulkView};
+use duly_client::wire::BulkView;
 use duly_core::state::Status;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Output;
 use crate::exit::Ending;
-use crate::output;
+use crate::output::{self, Paint};
 
 /// How often progress is shown.
 pub(super) const REDRAW: Duration = Duration::from_secs(1);
-
-/// What an order would do.
-pub(super) fn preview(action: &str, found: &BulkPreview, format: Output) -> anyhow::Result<()> {
-    let least = if found.more { "at least " } else { "" };
-    match format {
-        Output::Json => output::json(found)?,
-        Output::Id => {
-            for id in &found.sample {
-                output::data(&id.to_string())?;
-            }
-        }
-        Output::Table => {
-            let tasks = output::count(found.count, "task");
-            output::data(&format!("would {action} {least}{tasks}"))?;
-        }
-    }
-    if let (Some(id), Output::Table) = (found.sample.first(), format) {
-        output::say(&format!("such as {id}; next: the same without --dry-run"));
-    }
-    Ok(())
-}
 
 /// One order.
 pub(super) fn one(bulk: &BulkView, format: Output) -> anyhow::Result<()> {
@@ -45,9 +24,11 @@ pub(super) fn one(bulk: &BulkView, format: Output) -> anyhow::Result<()> {
 }
 
 pub(super) fn table_of(bulks: &[BulkView]) -> String {
-    let mut table = output::table(&[
-        "id", "action", "status", "done", "total", "skipped", "given at", "filter",
-    ]);
+    let header = ["id", "action", "status", "done", "total", "skipped", "given at", "filter"];
+    let mut table = output::table(&header)
+        .shorten(&["filter"], 12)
+        .leave_out(&["given at", "skipped", "total"])
+        .paint("status", Paint::STATUS);
     for bulk in bulks {
         table.add_row([
             bulk.bulk_id.to_string(),
@@ -57,16 +38,16 @@ pub(super) fn table_of(bulks: &[BulkView]) -> String {
             bulk.total.map_or("-".to_owned(), |total| total.to_string()),
             bulk.skipped.to_string(),
             bulk.created_at.to_string(),
-            output::first_line(&bulk.filter),
+            bulk.filter.clone(),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }
 
 /// What an order's end means to a script.
 pub(super) fn ending(bulk: &BulkView) -> Ending {
     if let Some(error) = &bulk.error {
-        output::say(&format!("{}: {}: {}", bulk.status, error.code, error.message));
+        output::say(&format!("{}: {}", bulk.status, output::failure(error)));
     }
     match bulk.status {
         Status::Failed | Status::Cancelled => Ending::TaskFailed,

@@ -54,8 +54,13 @@ pub(super) async fn groups(args: &DlqGroupsArgs) -> anyhow::Result<Ending> {
 }
 
 fn letters(letters: &[DeadLetter]) -> String {
-    let mut table =
-        output::table(&["id", "type", "queue", "attempt", "failed at", "group", "error"]);
+    let header = ["id", "type", "queue", "attempt", "failed at", "group", "error"];
+    let mut table = output::table(&header).shorten(&["type", "queue", "error"], 12).leave_out(&[
+        "failed at",
+        "attempt",
+        "group",
+        "queue",
+    ]);
     for DeadLetter { task, error_group } in letters {
         let error = task.error.as_ref().map_or("", |error| error.message.as_str());
         table.add_row([
@@ -65,15 +70,17 @@ fn letters(letters: &[DeadLetter]) -> String {
             format!("{}/{}", task.attempt, task.retries + 1),
             output::instant(task.finished_at),
             error_group.clone().unwrap_or_default(),
-            output::first_line(error),
+            error.to_owned(),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }
 
 fn table_of(groups: &[ErrorGroupView]) -> String {
-    let mut table =
-        output::table(&["group", "count", "type", "queue", "last failed at", "code", "error"]);
+    let header = ["group", "count", "type", "queue", "last failed at", "code", "error"];
+    let mut table = output::table(&header)
+        .shorten(&["type", "queue", "code", "error"], 12)
+        .leave_out(&["last failed at", "code", "queue"]);
     for group in groups {
         table.add_row([
             group.group.clone(),
@@ -82,8 +89,8 @@ fn table_of(groups: &[ErrorGroupView]) -> String {
             group.queue.clone(),
             group.last_failed_at.to_string(),
             group.code.clone(),
-            output::first_line(&group.pattern),
+            group.pattern.clone(),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }

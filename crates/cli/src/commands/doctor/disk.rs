@@ -7,22 +7,50 @@ use std::time::{Duration, Instant};
 
 use duly_store::sqlite;
 
+use super::server::Expected;
 use super::{Finding, State};
-use crate::wiring::DATABASE;
 
 /// Below this much free space a warning is due.
 const LITTLE_SPACE: u64 = 1 << 30;
 /// A commit that takes longer than this makes a slow server.
 const SLOW_SYNC: Duration = Duration::from_millis(10);
 
-pub(super) fn check(data: &Path) -> Vec<Finding> {
+/// Looks at the file and where it is. Also answers what that says of servers.
+pub(super) fn check(database: &Path) -> (Vec<Finding>, Expected) {
+    let data = database.parent().filter(|data| !data.as_os_str().is_empty());
+    let data = data.unwrap_or(Path::new("."));
     let mut findings = vec![Finding::ok("sqlite", sqlite::version())];
     let directory = existing(data);
     findings.push(rights(data, &directory));
     findings.push(space(&directory));
     findings.extend(sync(&directory));
-    findings.push(lock(&data.join(DATABASE)));
-    findings
+    findings.push(lock(database));
+    findings.extend(file(database));
+    (findings, expected(data, database))
+}
+
+/// Which server the file makes us expect.
+fn expected(data: &Path, database: &Path) -> Expected {
+    let flag = match data.to_str() {
+        Some(".duly") => String::new(),
+        _ => format!(" --data {}", data.display()),
+    };
+    let start = format!("start one: duly dev{flag}");
+    match sqlite::holder(database) {
+        Ok(Some(pid)) => Expected::Running {
+            why: format!("process {pid} has the database open"),
+            remedy: format!(
+                "pass --server with the address that it printed; if it does not answer there, stop \
+                 it and {start}"
+            ),
+        },
+        Ok(None) if database.exists() => Expected::Stopped {
+            why: format!("no process has {} open", database.display()),
+            remedy: start,
+        },
+        Ok(None) => Expected::Never { remedy: start },
+        Err(_) => Expected::Unknown,
+    }
 }
 
 /// The directory itself, or the nearest one above it that exists.
@@ -107,4 +135,19 @@ fn lock(database: &Path) -> Finding {
             "check the rights of the file and its directory",
         ),
     }
+}
+
+/// Whether the file is whole. One that a server has open is left alone.
+fn file(database: &Path) -> Option<Finding> {
+    const CHECK: &str = "database file";
+    if !database.exists() || !matches!(sqlite::holder(database), Ok(None)) {
+        return None;
+    }
+    Some(match sqlite::examine(database) {
+        Ok(()) => Finding::ok(CHECK, "whole"),
+        Err(damaged) => {
+            let detail = format!("incomplete or damaged: {}", damaged.what);
+            Finding::bad(CHECK, State::Fail, detail, damaged.advice())
+        }
+    })
 }

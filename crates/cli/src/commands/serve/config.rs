@@ -62,7 +62,7 @@ impl Config {
             samples: false,
             tenants: Tenants::ByHeader,
             #[cfg(feature = "planted-bugs")]
-            planted_bug: None,
+            planted_bug: args.planted_bug,
         };
         Ok(Self {
             plan,

@@ -17,7 +17,7 @@ pub(super) fn print(answer: &SettingsAnswer, format: Output) -> anyhow::Result<(
 /// One setting a line, as `duly settings set` takes them.
 fn whole(answer: &SettingsAnswer) -> String {
     let SettingsAnswer { current, effective } = answer;
-    let mut table = output::table(&["setting", "value"]);
+    let mut table = output::table(&["setting", "value"]).wrap_last();
     for (key, value) in lines(&current.settings) {
         let here = match key {
             "workerConcurrency" if value == "null" => Some(effective.worker_concurrency),
@@ -32,12 +32,13 @@ fn whole(answer: &SettingsAnswer) -> String {
         None => "version 0: never changed".to_owned(),
     };
     let comment = current.comment.as_deref().map(|text| format!("; {}", output::first_line(text)));
-    format!("{}\n{changed}{}", output::trimmed(&table), comment.unwrap_or_default())
+    format!("{}\n{changed}{}", output::render(&table), comment.unwrap_or_default())
 }
 
 /// Versions, one a line, with what each changed.
 pub(super) fn table(versions: &[SettingsVersion]) -> String {
-    let mut table = output::table(&["version", "changed at", "comment", "settings"]);
+    let header = ["version", "changed at", "comment", "settings"];
+    let mut table = output::table(&header).shorten(&["comment"], 12).wrap_last();
     for version in versions {
         let lines = lines(&version.settings).into_iter();
         let settings: Vec<_> = lines.map(|(key, value)| format!("{key}={value}")).collect();
@@ -48,7 +49,7 @@ pub(super) fn table(versions: &[SettingsVersion]) -> String {
             settings.join(" "),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }
 
 fn lines(settings: &SettingsView) -> Vec<(&'static str, String)> {

@@ -1,18 +1,19 @@
 //! `duly task attempts`.
 
 use duly_client::wire::AttemptView;
+use duly_core::state::Status;
 
 use crate::args::{AttemptsArgs, Output};
 use crate::commands::connect;
 use crate::exit::Ending;
-use crate::output;
+use crate::output::{self, Paint};
 
 pub(super) async fn run(args: &AttemptsArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let page = client.list_attempts(args.id).await?;
+    let page = client.list_attempts(&args.id).await?;
     match args.client.output {
         Output::Json => output::json(&page)?,
-        Output::Table if page.items.is_empty() => output::say("no attempt went wrong"),
+        Output::Table if page.items.is_empty() => output::say("no attempt has ended yet"),
         Output::Table => output::data(&attempts(&page.items))?,
         // An attempt has no id of its own: run and attempt name it.
         Output::Id => {
@@ -25,19 +26,28 @@ pub(super) async fn run(args: &AttemptsArgs) -> anyhow::Result<Ending> {
 }
 
 fn attempts(attempts: &[AttemptView]) -> String {
-    let mut table =
-        output::table(&["run", "attempt", "epoch", "started at", "ended at", "worker", "error"]);
+    let header =
+        ["run", "attempt", "status", "started at", "took", "ended at", "epoch", "worker", "error"];
+    let mut table = output::table(&header)
+        .shorten(&["worker"], 12)
+        .shorten(&["error"], 20)
+        .leave_out(&["ended at", "epoch", "worker"])
+        .paint("status", Paint::STATUS);
     for attempt in attempts {
-        let error = format!("{}: {}", attempt.error.code, attempt.error.message);
+        // A lost attempt has an error, too: its code says that the worker was lost.
+        let status = if attempt.error.is_none() { Status::Success } else { Status::Failed };
+        let took = attempt.ended_at.since(attempt.started_at);
         table.add_row([
             attempt.run.to_string(),
             attempt.attempt.to_string(),
-            attempt.epoch.to_string(),
+            status.to_string(),
             attempt.started_at.to_string(),
+            format!("{:.3} s", took.as_secs_f64()),
             attempt.ended_at.to_string(),
+            attempt.epoch.to_string(),
             attempt.worker.clone().unwrap_or_else(|| "-".to_owned()),
-            output::first_line(&error),
+            attempt.error.as_ref().map_or_else(String::new, output::failure),
         ]);
     }
-    output::trimmed(&table)
+    output::render(&table)
 }

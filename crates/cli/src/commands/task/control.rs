@@ -1,20 +1,21 @@
-//! `duly task cancel|edit|replay|retry`.
+//! `duly task cancel|edit|replay|retry|delete`.
 
 use duly_client::wire::{CancelRequest, EditRequest, ReplayRequest};
 
+use super::each::each;
 use super::run::read_payload;
 use super::{connect, print};
-use crate::args::{CancelArgs, EditArgs, ReplayArgs, RetryArgs};
+use crate::args::{CancelArgs, DeleteArgs, EditArgs, Output, ReplayArgs, RetryArgs, TaskRef};
 use crate::exit::Ending;
 use crate::output;
 
 pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     let order = CancelRequest { reason: args.reason };
-    let task = client.cancel_task(args.id, &order).await?;
-    print(&task, args.client.output)?;
-    output::say(&format!("next: duly task replay {} runs it again", task.task_id));
-    Ok(Ending::Ok)
+    let done = each(&args.ids, async |id| client.cancel_task(id, &order).await).await?;
+    done.print(args.client.output)?;
+    done.say_next(|task| format!("duly task replay {} runs it again", task.task_id));
+    Ok(done.ending)
 }
 
 pub(super) async fn edit(args: EditArgs) -> anyhow::Result<Ending> {
@@ -28,7 +29,7 @@ pub(super) async fn edit(args: EditArgs) -> anyhow::Result<Ending> {
         timeout_seconds: args.timeout.map(|timeout| timeout.as_secs_f64()),
         labels: args.labels.into_iter().collect(),
     };
-    let task = client.edit_task(args.id, &change).await?;
+    let task = client.edit_task(&args.id, &change).await?;
     print(&task, args.client.output)?;
     output::say(&format!("next: duly task get {} --wait", task.task_id));
     Ok(Ending::Ok)
@@ -36,17 +37,32 @@ pub(super) async fn edit(args: EditArgs) -> anyhow::Result<Ending> {
 
 pub(super) async fn replay(args: ReplayArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let payload = args.data.as_deref().map(read_payload).transpose()?;
-    let task = client.replay_task(args.id, &ReplayRequest { payload }).await?;
-    print(&task, args.client.output)?;
-    output::say(&format!("next: duly task get {} --wait", task.task_id));
-    Ok(Ending::Ok)
+    let order = ReplayRequest { payload: args.data.as_deref().map(read_payload).transpose()? };
+    let done = each(&args.ids, async |id| client.replay_task(id, &order).await).await?;
+    done.print(args.client.output)?;
+    done.say_next(|task| format!("duly task get {} --wait", task.task_id));
+    Ok(done.ending)
 }
 
 pub(super) async fn retry(args: &RetryArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let task = client.retry_task(args.id).await?;
-    print(&task, args.client.output)?;
-    output::say(&format!("next: duly task get {} --wait", task.task_id));
-    Ok(Ending::Ok)
+    let done = each(&args.ids, async |id| client.retry_task(id).await).await?;
+    done.print(args.client.output)?;
+    done.say_next(|task| format!("duly task get {} --wait", task.task_id));
+    Ok(done.ending)
+}
+
+pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<Ending> {
+    let client = connect(&args.client)?;
+    let call = async |id: &TaskRef| client.delete_task(id).await.map(|()| id.to_string());
+    let done = each(&args.ids, call).await?;
+    match args.client.output {
+        Output::Json => output::json(&done.tasks)?,
+        Output::Table => {
+            let count = output::count(done.tasks.len() as u64, "task");
+            output::data(&format!("deleted {count}"))?;
+        }
+        Output::Id => done.tasks.iter().try_for_each(|id| output::data(id))?,
+    }
+    Ok(done.ending)
 }

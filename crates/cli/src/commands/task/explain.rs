@@ -7,7 +7,7 @@ use crate::output;
 
 pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let explained = client.explain_task(args.id).await?;
+    let explained = client.explain_task(&args.id).await?;
     match args.client.output {
         Output::Json => output::json(&explained)?,
         Output::Id => output::data(&explained.task_id.to_string())?,

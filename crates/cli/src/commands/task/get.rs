@@ -1,5 +1,10 @@
 //! `duly task get`.
 
+use std::time::{Duration, Instant};
+
+use duly_client::Client;
+
+use super::each::{Done, each, first};
 use super::{connect, print_ended, too_long, wait};
 use crate::args::{GetArgs, Output};
 use crate::exit::Ending;
@@ -8,16 +13,45 @@ use crate::output;
 pub(super) async fn run(args: &GetArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     if let Some(patience) = args.wait {
-        return match wait(&client, args.id, patience).await? {
-            Some(task) => print_ended(&task, args.client.output),
-            None => Ok(too_long(args.id, patience)),
-        };
+        return wait_for_all(args, &client, patience).await;
     }
-    let task = client.get_task(args.id, None).await?;
+    let done = each(&args.ids, async |id| client.get_task(id, None).await).await?;
     match args.client.output {
-        Output::Json => output::json(&task)?,
-        Output::Table => output::data(&output::task(&task))?,
-        Output::Id => output::data(&task.task_id.to_string())?,
+        Output::Table if !done.tasks.is_empty() => {
+            let shown: Vec<_> = done.tasks.iter().map(output::task).collect();
+            output::data(&shown.join("\n\n"))?;
+        }
+        format => done.print(format)?,
     }
-    Ok(Ending::Ok)
+    Ok(done.ending)
+}
+
+/// Waits until every task has ended, as long as the time for all of them together allows.
+async fn wait_for_all(
+    args: &GetArgs,
+    client: &Client,
+    patience: Duration,
+) -> anyhow::Result<Ending> {
+    let start = Instant::now();
+    let done = each(&args.ids, async |id| {
+        wait(client, id, patience.saturating_sub(start.elapsed())).await
+    });
+    let Done { tasks, mut ending, .. } = done.await?;
+    let mut ended = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        if task.status.is_terminal() {
+            ended.push(task);
+        } else {
+            ending = first(ending, too_long(task.task_id, patience));
+        }
+    }
+    let format = args.client.output;
+    if let (Output::Json, [_, _, ..]) = (format, args.ids.as_slice()) {
+        output::json(&ended)?;
+    }
+    for task in &ended {
+        let format = if args.ids.len() > 1 && format == Output::Json { None } else { Some(format) };
+        ending = first(ending, print_ended(task, format)?);
+    }
+    Ok(ending)
 }

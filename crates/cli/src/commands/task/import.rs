@@ -133,6 +133,7 @@ struct Summary<'a> {
     complete: bool,
     lines: u64,
     submitted: u64,
+    existing: u64,
     rejected: u64,
 }
 
@@ -151,13 +152,21 @@ fn finish(
             complete,
             lines: sum.at.line,
             submitted: sum.submitted,
+            existing: sum.existing,
             rejected: sum.rejected,
         })?,
-        Output::Table => output::data(&format!(
-            "imported {}, rejected {}",
-            output::count(sum.submitted, "task"),
-            output::count(sum.rejected, "line")
-        ))?,
+        Output::Table => {
+            let existing = match sum.existing {
+                0 => String::new(),
+                1 => " 1 was already there,".to_owned(),
+                many => format!(" {many} were already there,"),
+            };
+            output::data(&format!(
+                "imported {},{existing} rejected {}",
+                output::count(sum.submitted, "task"),
+                output::count(sum.rejected, "line")
+            ))?;
+        }
         // They were printed as they came.
         Output::Id => {}
     }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use duly_client::wire::{LogPageView, LogPartView};
 use duly_client::{Client, Error, LogQuery};
-use duly_core::id::TaskId;
 
-use crate::args::{LogOutput, LogsArgs};
+use crate::args::{LogOutput, LogsArgs, TaskRef};
 use crate::exit::Ending;
 use crate::output;
 
@@ -17,8 +16,9 @@ const AWAY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &LogsArgs) -> anyhow::Result<Ending> {
     let client = Client::new(&args.server.server, args.server.token.as_deref())?;
-    let mut tail = Tail::new(args.id, args.epoch);
+    let mut tail = Tail::new(args.id.clone(), args.epoch);
     let (mut all, mut pieces, mut seen) = (Vec::new(), 0_u64, Seen::default());
+    let mut stamps = Stamps::default();
     let mut page = tail.next(&client, args.follow).await?;
     while !page.items.is_empty() || (args.follow && page.live) {
         pieces += page.items.len() as u64;
@@ -27,6 +27,7 @@ pub(super) async fn run(args: &LogsArgs) -> anyhow::Result<Ending> {
                 output::say(&format!("… {} dropped", output::count(dropped, "byte")));
             }
             match args.output {
+                LogOutput::Text if args.timestamps => output::log(&stamps.mark(&part))?,
                 LogOutput::Text => output::log(&part.text)?,
                 LogOutput::Ndjson => output::json_line(&part)?,
                 LogOutput::Json => all.push(part),
@@ -47,7 +48,7 @@ pub(super) async fn run(args: &LogsArgs) -> anyhow::Result<Ending> {
 }
 
 fn say_next(args: &LogsArgs, pieces: u64, live: bool) {
-    let id = args.id;
+    let id = &args.id;
     let nothing = if pieces == 0 { "nothing was logged; " } else { "" };
     output::say(&if live {
         format!("{nothing}more may come: duly task logs {id} --follow")
@@ -58,13 +59,13 @@ fn say_next(args: &LogsArgs, pieces: u64, live: bool) {
 
 /// Reads the logs of a task, page by page.
 pub(super) struct Tail {
-    id: TaskId,
+    id: TaskRef,
     epoch: Option<u32>,
     next: Option<String>,
 }
 
 impl Tail {
-    pub(super) fn new(id: TaskId, epoch: Option<u32>) -> Self {
+    pub(super) fn new(id: TaskRef, epoch: Option<u32>) -> Self {
         Self { id, epoch, next: None }
     }
 
@@ -91,7 +92,7 @@ impl Tail {
     ) -> Result<LogPageView, Error> {
         let (epoch, after) = (self.epoch, self.next.as_deref());
         let query = LogQuery { epoch, after, wait: waits.then_some(WAIT) };
-        let page = client.task_logs(self.id, query).await?;
+        let page = client.task_logs(&self.id, query).await?;
         self.next = Some(page.next.clone());
         Ok(page)
     }
@@ -113,11 +114,50 @@ impl Seen {
     }
 }
 
+/// Puts the time of arrival before each line.
+#[derive(Default)]
+struct Stamps {
+    /// Whether the last piece ended within a line.
+    is_open: bool,
+}
+
+impl Stamps {
+    /// The text of a piece with the time before every line that begins in it.
+    fn mark(&mut self, part: &LogPartView) -> String {
+        let mut text = String::new();
+        for line in part.text.split_inclusive('\n') {
+            if !self.is_open {
+                text += &format!("{} ", part.at);
+            }
+            text += line;
+            self.is_open = !line.ends_with('\n');
+        }
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use duly_core::time::Timestamp;
 
     use super::*;
+
+    #[test]
+    fn every_line_gets_one_time() {
+        let mut stamps = Stamps::default();
+        let part = |text: &str| LogPartView {
+            run: 1,
+            attempt: 1,
+            epoch: 1,
+            offset: 0,
+            at: Timestamp::from_millis(1_900_000_000_000),
+            text: text.to_owned(),
+        };
+        let at = Timestamp::from_millis(1_900_000_000_000);
+        assert_eq!(stamps.mark(&part("a\nb")), format!("{at} a\n{at} b"));
+        assert_eq!(stamps.mark(&part("c\nd\n")), format!("c\n{at} d\n"));
+        assert_eq!(stamps.mark(&part("e\n")), format!("{at} e\n"));
+    }
 
     #[test]
     fn what_is_missing_is_counted_in_each_attempt() {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{connect, print, print_ended, too_long, wait};
 use crate::args::RunArgs;
-use crate::exit::Ending;
+use crate::exit::{Ending, Usage};
 use crate::output;
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Ending> {
@@ -23,9 +23,11 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Ending> {
         output::say(&format!("next: duly task get {} --wait", task.task_id));
         return Ok(Ending::Ok);
     };
-    match wait(&client, task.task_id, patience).await? {
-        Some(ended) => print_ended(&ended, format),
-        None => Ok(too_long(task.task_id, patience)),
+    let task = wait(&client, task.task_id, patience).await?;
+    if task.status.is_terminal() {
+        print_ended(&task, Some(format))
+    } else {
+        Ok(too_long(task.task_id, patience))
     }
 }
 
@@ -39,6 +41,7 @@ fn request(args: RunArgs) -> anyhow::Result<SubmitRequest> {
         delay_seconds: args.delay.map(|delay| delay.as_secs_f64()),
         run_at: args.at,
         retries: args.retries,
+        backoff: args.backoff,
         timeout_seconds: args.timeout.map(|timeout| timeout.as_secs_f64()),
         labels: args.labels.into_iter().collect(),
         idempotency_key: args.idempotency_key,
@@ -57,5 +60,8 @@ pub(super) fn read_payload(data: &str) -> anyhow::Result<Box<RawValue>> {
     } else {
         data.to_owned()
     };
-    serde_json::from_str(&text).context("the data is not JSON; quote strings, such as '\"text\"'")
+    serde_json::from_str(&text).map_err(|error| {
+        Usage::new(format!("the data is not JSON: {error}; quote strings, such as '\"text\"'"))
+            .into()
+    })
 }

@@ -22,9 +22,9 @@ const CLEAR: &str = "\r\x1b[K";
 
 pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<Ending> {
     let client = Client::new(&args.server.server, args.server.token.as_deref())?;
-    let mut task = client.get_task(args.id, None).await?;
+    let mut task = client.get_task(&args.id, None).await?;
     let mut screen = Screen { is_terminal: std::io::stderr().is_terminal(), ..Screen::default() };
-    let mut tail = Tail::new(args.id, None);
+    let mut tail = Tail::new(args.id.clone(), None);
     screen.show(&task);
     // Looked at before its logs are read: what had ended then had logged everything.
     while !drain(&client, &mut tail, &mut screen).await? || !task.status.is_terminal() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Outcome};
-use duly_core::limits::BACK_OFF;
+use duly_core::limits::{BACK_OFF, RUN_AHEAD};
 use duly_core::ports::store::Extended;
 use duly_core::task::Failure;
 use duly_core::time::Timestamp;
@@ -56,6 +56,11 @@ pub struct OutcomeView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 604_800))]
     pub after_seconds: Option<f64>,
+    /// How long the handler ran, to the millisecond. The server computes from it when the handler
+    /// started; without it, `startedAt` stays null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 34_560_000))]
+    pub elapsed_seconds: Option<f64>,
     /// How far the attempt came, if that was not reported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<LastProgress>,
@@ -192,6 +197,7 @@ impl From<&Finish> for OutcomeView {
             result: None,
             error: None,
             after_seconds: None,
+            elapsed_seconds: finish.ran.map(|ran| super::seconds(ran.min(RUN_AHEAD))),
             progress: finish.progress.as_ref().map(LastProgress::from),
             log: finish.log.as_ref().map(|log| log.text.to_string()),
             log_offset: finish.log.as_ref().map_or(0, |log| log.offset),

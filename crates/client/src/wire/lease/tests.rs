@@ -21,7 +21,8 @@ fn lease() -> Lease {
 
 #[test]
 fn a_lease_survives_the_way() {
-    let answer = ClaimAnswer { seq: 7, leases: vec![(&lease()).into()] };
+    let answer =
+        ClaimAnswer { seq: 7, leases: vec![(&lease()).into()], lost: vec![], cancel: vec![] };
     let text = serde_json::to_vec(&answer).unwrap();
     let read: ClaimAnswer = serde_json::from_slice(&text).unwrap();
     assert_eq!(read, answer);
@@ -43,7 +44,7 @@ fn a_damaged_payload_does_not_break_its_batch() {
 fn a_lease_without_a_limit_or_a_tenant_is_read() {
     let text = r#"{"task":{"taskId":"01920000-0000-7000-8000-000000000000","type":"email",
         "queue":"default","run":1,"attempt":1,"retries":3,"runAt":"2030-01-31T08:01:00.000Z",
-        "startedAt":"2030-01-31T08:01:00.003Z","payload":null},"epoch":1,
+        "leasedAt":"2030-01-31T08:01:00.003Z","payload":null},"epoch":1,
         "deadline":"2030-01-31T08:31:10.003Z","idempotencyKey":"x"}"#;
     let lease = Lease::from(serde_json::from_str::<LeaseView>(text).unwrap());
     assert_eq!((lease.timeout, lease.lane.tenant.as_str()), (None, "default"));

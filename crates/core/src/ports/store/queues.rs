@@ -55,6 +55,22 @@ pub struct QueueState {
     pub oldest_due: Option<Timestamp>,
 }
 
+impl QueueState {
+    /// A queue with nothing in it.
+    pub fn empty(queue: QueueName) -> Self {
+        let none = Counted::default();
+        Self {
+            queue,
+            paused: None,
+            waiting: none,
+            due: none,
+            running: none,
+            dead: none,
+            oldest_due: None,
+        }
+    }
+}
+
 /// Which of a tenant's queues.
 #[derive(Clone, Debug)]
 pub struct ListQueues {
@@ -100,7 +116,7 @@ pub struct Place {
     pub ahead: Counted,
 }
 
-/// Queues. One is there as soon as a task was submitted to it.
+/// Queues. One is there as soon as a task was submitted to it, and while it is paused.
 #[async_trait]
 pub trait Queues {
     /// Some of a tenant's queues, by name.
@@ -109,8 +125,9 @@ pub trait Queues {
     /// One queue, counted up to [`crate::limits::COUNT_ROWS`].
     async fn queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<Option<QueueState>>;
 
-    /// Grants nothing from this queue any more; what was granted goes on. Pausing a paused queue
-    /// changes the note. Answers whether there is such a queue.
+    /// Grants nothing from this queue any more, also if its first task is yet to come; what was
+    /// granted goes on. Pausing a paused queue changes the note. Answers whether it is paused: a
+    /// queue without tasks is not once [`crate::limits::PAUSED_QUEUES`] are paused.
     async fn pause_queue(&self, order: PauseQueue) -> Result<bool>;
 
     /// Grants from this queue again. Answers whether there is such a queue.

@@ -56,4 +56,9 @@ pub trait Expiry {
     /// is kept, however many there are. A task that is replayed meanwhile stays. One that ended
     /// before it was ever due is kept until its first due time has passed by as much.
     async fn sweep(&self, sweep: Sweep) -> Result<Swept>;
+
+    /// Forgets sessions that ended before this time, [`crate::limits::STORE_BATCH`] at the most; how
+    /// many. Open ones and those whose leases were not all taken back yet stay. Tasks and attempts
+    /// keep the id of their session and lose the name of their worker.
+    async fn forget_sessions(&self, before: Timestamp) -> Result<u32>;
 }

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 
 use super::Result;
-use crate::id::{SessionId, TaskId};
+use crate::id::{NodeId, SessionId, TaskId};
 use crate::name::{Lane, QueueName, TenantName, TypeName};
+use crate::ports::work_source::TakenBack;
 use crate::time::Timestamp;
 
 /// Where the process of a session runs.
@@ -61,6 +62,24 @@ pub struct OpenedSession {
     pub opened: OpenSession,
     /// Changes with every beat and at a restart of the store, never back to what it was.
     pub beat: u64,
+    /// Whether it finishes what it holds and is to be granted nothing more.
+    pub draining: bool,
+}
+
+/// An open session as people look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerState {
+    /// As it was opened.
+    pub opened: OpenSession,
+    /// The node whose process it runs in; none for a remote worker.
+    pub node: Option<NodeId>,
+    /// Whether it finishes what it holds and is to be granted nothing more.
+    pub draining: bool,
+    /// When its last sign of life came, or it was opened. One whose process has the store open lives
+    /// as long as that: now.
+    pub beat_at: Timestamp,
+    /// How many leases it holds.
+    pub leases: u32,
 }
 
 /// Why a session ends.
@@ -90,7 +109,7 @@ pub struct Reap {
 #[derive(Clone, Debug, Default)]
 pub struct Reaped {
     /// The leases, and whose they were. A hint: a repeated call does not name them again.
-    pub taken_back: Vec<(SessionId, crate::ports::work_source::TakenBack)>,
+    pub taken_back: Vec<(SessionId, TakenBack)>,
     /// When the next lease is overdue, as far as is known.
     pub next_deadline: Option<Timestamp>,
 }
@@ -114,6 +133,17 @@ pub trait Sessions {
     /// store.
     async fn sessions(&self) -> Result<Vec<OpenedSession>>;
 
+    /// All open sessions, those of this process too.
+    async fn workers(&self) -> Result<Vec<WorkerState>>;
+
+    /// Says whether a session drains; remembered until it ends. It is granted nothing only because
+    /// those who claim for it look at this: see [`OpenedSession::draining`] and [`Self::draining`].
+    /// Answers whether the session is open.
+    async fn drain(&self, session: SessionId, draining: bool) -> Result<bool>;
+
+    /// Which of these sessions drain. A process asks for its own.
+    async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>>;
+
     /// Which open sessions of processes elsewhere serve a lane. Looks at the newest
     /// [`crate::limits::SERVING_ROWS`] of all that were ever opened. A query: it neither waits for
     /// writes nor needs them to succeed.
@@ -122,6 +152,19 @@ pub trait Sessions {
     /// Ends a session and puts back what it holds. Ending it twice is the same as once. Answers
     /// which tasks were put back or ended; a hint, as for [`Reaped`].
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>>;
+
+    /// Collects the leases of these sessions that a cancel has taken back, perhaps through another node.
+    /// Each is answered once. Where one process has the store for itself, the cancel tells the
+    /// worker directly, and there is nothing to collect.
+    async fn revoked(&self, sessions: Vec<SessionId>) -> Result<Vec<(SessionId, TakenBack)>> {
+        let _ = sessions;
+        Ok(Vec::new())
+    }
+
+    /// Waits for a hint that there is something to collect by [`Sessions::revoked`]. Hints may be lost.
+    async fn revocation(&self) {
+        std::future::pending().await
+    }
 
     /// Takes back the leases of live sessions that are past their deadline, which is a failed
     /// attempt, and those that nobody acknowledged, which is a release.

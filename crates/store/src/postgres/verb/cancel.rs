@@ -34,6 +34,7 @@ fn cancel(state: &mut State, error: &Failure, now: i64, ledger: &mut Ledger) -> 
     match state.status {
         Status::Running => {
             ledger.end_lease(state, false);
+            ledger.revoke(state);
             // A raised epoch refuses whatever the holder says from now on.
             state.epoch += 1;
         }

@@ -2,6 +2,7 @@
 
 use duly_core::ports::store::{Controlled, EditTask, TaskChange};
 use duly_core::state::Status;
+use duly_core::time::Timestamp;
 
 use super::control::Tasks;
 use super::ledger::Ledger;
@@ -17,10 +18,11 @@ impl Verb for EditTask {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Controlled> {
         let mut tasks = Tasks::lock(scope, &self.tenant, std::iter::once(self.task)).await?;
         let mut ledger = Ledger::default();
+        let now = scope.now;
         let answer = tasks.order(self.task, |state| {
             let waits = state.status == Status::Pending;
             if waits {
-                relocate(state, &self.change, &mut ledger);
+                relocate(state, &self.change, now, &mut ledger);
             }
             waits
         });
@@ -33,14 +35,14 @@ impl Verb for EditTask {
 }
 
 /// Lets a task wait where the change wants it to.
-fn relocate(state: &mut State, change: &TaskChange, ledger: &mut Ledger) {
+fn relocate(state: &mut State, change: &TaskChange, now: Timestamp, ledger: &mut Ledger) {
     let was = state.clone();
     if let Some(priority) = change.priority {
         // A suspect stays one.
         let range = Range { rank: rank(priority), ..state.range() };
         state.rank = range.suspecting(was.range().is_suspect()).rank;
     }
-    state.run_at = change.run_at.map_or(state.run_at, |at| at.millis());
+    state.run_at = change.start.map_or(state.run_at, |start| start.resolve(now).millis());
     if (state.rank, state.run_at) != (was.rank, was.run_at) {
         ledger.stop_waiting(&was);
         ledger.wait(state);

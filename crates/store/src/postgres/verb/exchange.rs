@@ -3,6 +3,7 @@
 mod answers;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use deadpool_postgres::GenericClient;
 use duly_core::lease::{Finished, Lease};
@@ -19,7 +20,7 @@ use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
 use crate::postgres::heads::{self, Look, Moment};
 use crate::postgres::lease;
-use crate::postgres::range::Range;
+use crate::postgres::range::{LaneId, Range};
 use crate::postgres::row;
 use crate::postgres::sessions::Session;
 use crate::postgres::wakes::Wakes;
@@ -31,7 +32,7 @@ const LARGE: usize = 16;
 const RANGES: usize = 16;
 
 const EXCHANGE: &str = "/* exchange */ SELECT * FROM duly.exchange(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 
 impl PostgresStore {
     pub(in crate::postgres) async fn trade(&self, exchange: &Exchange) -> Result<Exchanged> {
@@ -81,7 +82,7 @@ impl PostgresStore {
 
     /// What this node learns from an exchange.
     fn note(&self, traded: &Traded) {
-        self.clock.learn(traded.now);
+        self.clock.learn(traded.now, traded.sent);
         self.pauses.replace(traded.paused.iter().cloned());
         self.heads.settle(traded.looked_at, traded.looks.iter().copied());
     }
@@ -119,6 +120,8 @@ impl LookedAt {
 /// What came of an exchange.
 struct Traded {
     now: i64,
+    /// When it was sent to the server.
+    sent: Instant,
     slow: Vec<Finished>,
     done: Vec<Uuid>,
     leases: Vec<Lease>,
@@ -164,7 +167,12 @@ impl Trade<'_> {
     /// what it has just ended counts.
     fn sees_suspects(&self, store: &PostgresStore) -> bool {
         let Some(session) = &self.session else { return false };
-        !store.heads.suspects(store.estimate(), store.claimable(session)).is_empty()
+        !store.heads.suspects(store.estimate(), self.claimable(store, session)).is_empty()
+    }
+
+    /// Tells of lanes whether something may be granted from them.
+    fn claimable(&self, store: &PostgresStore, session: &Session) -> impl Fn(LaneId) -> bool {
+        store.claimable(session, self.exchange.claim.as_ref())
     }
 
     /// The ranges that the claim looks at: those that are due, as far as is known.
@@ -175,7 +183,7 @@ impl Trade<'_> {
             return LookedAt::nowhere(moment);
         };
         let now = store.estimate();
-        let serves = store.claimable(session);
+        let serves = self.claimable(store, session);
         let mut due: HashMap<Range, i64> =
             store.heads.due(now, claim.max.max(RANGES), &serves).into_iter().collect();
         for (range, at) in own.ranges().filter(|(range, at)| *at <= now && serves(range.lane)) {
@@ -195,14 +203,16 @@ impl Trade<'_> {
         careful: bool,
     ) -> Result<Traded> {
         let claim: Option<&Claim> = self.exchange.claim.as_ref().filter(|_| part != Part::Outcomes);
-        let (ended, results) = match part {
-            Part::Claim => (&[][..], &[][..]),
-            Part::Whole | Part::Outcomes => (&*self.items.ids, &*self.items.results),
+        let items = &self.items;
+        let (ended, results, ran) = match part {
+            Part::Claim => (&[][..], &[][..], &[][..]),
+            Part::Whole | Part::Outcomes => (&*items.ids, &*items.results, &*items.ran),
         };
         let epochs: Vec<_> = ended.iter().map(|id| self.items.epochs[id]).collect();
         let max = claim.map_or(0, |claim| i32::try_from(claim.max).unwrap_or(i32::MAX));
         let statement = client.prepare_cached(EXCHANGE).await?;
         let bytes = i64::try_from(STORE_BATCH_BYTES).expect("a few megabytes");
+        let sent = Instant::now();
         let found = client
             .query_one(
                 &statement,
@@ -211,6 +221,7 @@ impl Trade<'_> {
                     &ended,
                     &epochs,
                     &results,
+                    &ran,
                     &claim.map(|claim| row::encode_sequence(claim.sequence)),
                     &max,
                     &each(&looked_at.ranges, |it| it.lane),
@@ -224,7 +235,7 @@ impl Trade<'_> {
                 ],
             )
             .await?;
-        read(store, client, &found, looked_at).await
+        read(store, client, &found, sent, looked_at).await
     }
 }
 
@@ -232,6 +243,7 @@ async fn read(
     store: &PostgresStore,
     client: &impl GenericClient,
     found: &Row,
+    sent: Instant,
     looked_at: LookedAt,
 ) -> Result<Traded> {
     let heads: Option<Vec<Option<i64>>> = found.try_get("heads")?;
@@ -242,6 +254,7 @@ async fn read(
     let looks = ranges.into_iter().zip(since).zip(heads.unwrap_or_default());
     Ok(Traded {
         now: found.try_get("at")?,
+        sent,
         slow: Vec::new(),
         done: found.try_get::<_, Option<Vec<Uuid>>>("done")?.unwrap_or_default(),
         leases: lease::read(&store.lanes, client, found).await?,

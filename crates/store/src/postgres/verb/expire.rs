@@ -1,9 +1,12 @@
-//! Expire: delete tasks that were found to have ended long ago, if it is still so.
+//! Expire: delete tasks that were found to have ended long ago, if it is still so, and sessions.
 
+use duly_core::limits::STORE_BATCH;
+use duly_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::delete::delete;
 use super::{Scope, Verb};
+use crate::postgres::days;
 use crate::postgres::error::Result;
 use crate::postgres::retention::Cutoffs;
 
@@ -31,5 +34,28 @@ impl Verb for Expire {
         }
         let deleted = delete(scope, &tasks).await?;
         Ok(u32::try_from(deleted).unwrap_or(u32::MAX))
+    }
+}
+
+/// Forgets sessions that ended before this time. Answers how many.
+pub(in crate::postgres) struct ForgetSessions {
+    pub(in crate::postgres) before: Timestamp,
+}
+
+impl Verb for ForgetSessions {
+    type Answer = u32;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<u32> {
+        // An id begins with the time at which its session opened: what lies beyond is newer and not
+        // read.
+        let delete = "/* session.forget */ DELETE FROM duly.session WHERE id IN (
+                SELECT s.id FROM duly.session s WHERE s.id < $1 AND s.ended_at < $2
+                    AND NOT EXISTS (SELECT FROM duly.grant_log g WHERE g.session = s.id)
+                ORDER BY s.id LIMIT $3 FOR UPDATE SKIP LOCKED)";
+        let opened_before = days::first_of(self.before.millis());
+        let most = i64::try_from(STORE_BATCH).expect("a small number");
+        let forgotten =
+            scope.execute(delete, &[&opened_before, &self.before.millis(), &most]).await?;
+        Ok(u32::try_from(forgotten).unwrap_or(u32::MAX))
     }
 }

@@ -52,7 +52,7 @@ async fn write(scope: &Scope<'_>, session: Uuid, moved: &[Moved]) -> Result<()> 
         return Ok(());
     }
     let update = "/* extend */ UPDATE duly.task t
-        SET extended_to = ($4::bigint[])[width_bucket(t.id, $2)]
+        SET deadline_or_start = ($4::bigint[])[width_bucket(t.id, $2)]
         WHERE t.id = ANY($2::uuid[]) AND t.epoch = ($3::integer[])[width_bucket(t.id, $2)]
           AND t.session = $1 AND t.status = 2";
     let (tasks, epochs) = (each(moved, |it| it.task), each(moved, |it| it.epoch));

@@ -6,6 +6,7 @@ use duly_core::ports::store::Exchange;
 use duly_core::progress::Progress;
 use duly_core::state::{Event, Status};
 use duly_core::task::Failure;
+use duly_core::time::Timestamp;
 use foldhash::HashMap;
 use uuid::Uuid;
 
@@ -89,6 +90,8 @@ fn conclude(
     ledger: &mut Ledger,
 ) -> Result<()> {
     ledger.end_lease(state, true);
+    let granted_at = row::instant(state.granted_at.unwrap_or_default());
+    state.started_at = item.started_at(scope.now, granted_at).map(Timestamp::millis);
     match &item.outcome {
         Outcome::Success { result } => {
             state.charged += 1;

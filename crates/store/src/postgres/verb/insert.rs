@@ -17,8 +17,8 @@ use crate::postgres::wakes::Wakes;
 /// The epoch of a task's first grant.
 const FIRST_EPOCH: u32 = 1;
 
-const INSERT: &str = "/* submit */ SELECT * FROM duly.submit_batch(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+const INSERT: &str = "/* submit */ SELECT * FROM duly.submit_tasks(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, NULL)";
 
 /// What became of new tasks.
 pub(super) struct Inserted {
@@ -31,7 +31,8 @@ impl Inserted {
     /// One answer per task, in the order in which they were given.
     pub(super) fn answers(&self) -> impl Iterator<Item = Submitted> {
         let handed_off = Submitted::HandedOff { epoch: FIRST_EPOCH, granted_at: self.now };
-        self.handed.iter().map(move |handed| if *handed { handed_off } else { Submitted::Stored })
+        let stored = Submitted::Stored { at: self.now };
+        self.handed.iter().map(move |handed| if *handed { handed_off } else { stored })
     }
 }
 
@@ -65,7 +66,7 @@ pub(super) async fn insert(
         inserted.handed[it.turn] = handed;
         if !handed {
             let range = Range { lane: it.lane, rank: rank(it.task.priority) };
-            wakes.add(range, it.task.run_at.millis());
+            wakes.add(range, it.task.due_at(now).millis());
         }
     }
     Ok(inserted)
@@ -78,6 +79,8 @@ async fn call(
     offer: Option<&Claim>,
 ) -> Result<(Timestamp, Vec<bool>)> {
     let now = store.estimate();
+    // A node that counted the delay itself would start tasks early when its estimate is behind.
+    let counts_here = !store.clock.is_trusted();
     let servable = servable(store, new, offer, now);
     let room = offer.filter(|_| !servable.is_empty()).map_or(0, |offer| offer.max);
     let statement = client.prepare_cached(INSERT).await?;
@@ -90,7 +93,7 @@ async fn call(
                 &each(new, |it| row::uuid(it.task.id)),
                 &each(new, |it| i32::try_from(it.turn).unwrap_or(i32::MAX)),
                 &each(new, |it| it.task.run_at.millis()),
-                &each(new, |it| it.task.created_at.millis()),
+                &each(new, |it| it.task.delay.filter(|_| counts_here).map(row::encode_delay)),
                 &each(new, |it| it.lane),
                 &each(new, |it| rank(it.task.priority)),
                 &each(new, |it| row::encode_count(it.task.retries)),
@@ -113,7 +116,7 @@ async fn call(
     Ok((row::instant(inserted.try_get(0).map_err(Fault::from)?), handed))
 }
 
-/// The lanes of new tasks that the offer's session serves and in which nothing is due, as far as
+/// The lanes of new tasks that the offer is for and in which nothing is due, as far as
 /// this node knows.
 fn servable(
     store: &PostgresStore,
@@ -121,12 +124,13 @@ fn servable(
     offer: Option<&Claim>,
     now: i64,
 ) -> Vec<LaneId> {
-    let session = offer.and_then(|offer| store.sessions.get(offer.session));
-    let Some(session) = session else { return Vec::new() };
+    let Some(offer) = offer else { return Vec::new() };
+    let Some(session) = store.sessions.get(offer.session) else { return Vec::new() };
     let mut looked_at = HashSet::default();
     let lanes = new.iter().filter(|it| looked_at.insert(it.lane));
     let free = lanes.filter(|it| {
         session.opened.serves(&it.task.lane)
+            && offer.accepts(&it.task.lane)
             && !store.pauses.is_paused(&it.task.lane)
             && store.heads.is_drained(it.lane, now)
     });

@@ -14,6 +14,8 @@ pub(super) struct Items<'a> {
     /// Of plain successes, by their ids.
     pub(super) ids: Vec<Uuid>,
     pub(super) results: Vec<Option<&'a str>>,
+    /// How many milliseconds each handler ran.
+    pub(super) ran: Vec<Option<i32>>,
     pub(super) epochs: HashMap<Uuid, i32>,
 }
 
@@ -26,13 +28,15 @@ impl<'a> Items<'a> {
             named_twice: twice.collect(),
             ids: Vec::new(),
             results: Vec::new(),
+            ran: Vec::new(),
             epochs: HashMap::default(),
         };
         let mut plain = Vec::new();
         for item in finishes {
             match &item.outcome {
                 Outcome::Success { result } if !items.is_slow(item) => {
-                    plain.push((row::uuid(item.task), item.epoch, result.as_deref()));
+                    let ran = item.ran.map(row::encode_ran);
+                    plain.push((row::uuid(item.task), item.epoch, result.as_deref(), ran));
                 }
                 _ => items.slow.push(item),
             }
@@ -40,6 +44,7 @@ impl<'a> Items<'a> {
         plain.sort_unstable_by_key(|(id, ..)| *id);
         items.ids = each(&plain, |it| it.0);
         items.results = each(&plain, |it| it.2);
+        items.ran = each(&plain, |it| it.3);
         items.epochs = plain.iter().map(|it| (it.0, row::encode_count(it.1))).collect();
         items
     }

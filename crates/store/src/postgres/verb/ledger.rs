@@ -26,6 +26,15 @@ pub(super) struct Ledger {
     attempts: Vec<Attempt>,
     dead: Vec<Dead>,
     revived: Vec<Uuid>,
+    revoked: Vec<Revoked>,
+}
+
+/// A lease that its holder is to be told is gone.
+#[derive(Clone, Copy, Debug)]
+struct Revoked {
+    session: Uuid,
+    task: Uuid,
+    epoch: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +61,8 @@ struct Attempt {
     started_at: i64,
     session: Option<Uuid>,
     error: String,
+    /// Now, if it does not say.
+    ended_at: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +110,25 @@ impl Ledger {
             epoch: state.epoch,
             run: state.run,
             number: row::encode_count(state.charged + 1),
-            started_at: state.granted_at.unwrap_or_default(),
+            started_at: state.started_at.or(state.granted_at).unwrap_or_default(),
             session: state.session,
             error: row::encode_failure(error),
+            ended_at: None,
+        });
+    }
+
+    /// Keeps the try by which the task has succeeded, before its row forgets it.
+    pub(super) fn record_success(&mut self, state: &State) {
+        let started_at = state.start().or(state.granted_at).or(state.finished_at);
+        self.attempts.push(Attempt {
+            task: state.id,
+            epoch: state.epoch,
+            run: state.run,
+            number: row::encode_count(state.charged),
+            started_at: started_at.unwrap_or_default(),
+            session: state.session,
+            error: row::NO_FAILURE.to_owned(),
+            ended_at: state.finished_at,
         });
     }
 
@@ -113,6 +140,13 @@ impl Ledger {
             lane: state.lane,
             group: ErrorGroup::of(error).to_bits(),
         });
+    }
+
+    /// The holder of the task's lease is to be told that it is gone, through whichever node it claims.
+    pub(super) fn revoke(&mut self, state: &State) {
+        if let Some(session) = state.session {
+            self.revoked.push(Revoked { session, task: state.id, epoch: state.epoch });
+        }
     }
 
     /// The task leaves the dead-letter queue.
@@ -128,7 +162,23 @@ impl Ledger {
         self.put_in(scope).await?;
         self.end_leases(scope).await?;
         self.keep_attempts(scope).await?;
-        self.move_dead(scope).await
+        self.move_dead(scope).await?;
+        self.tell_holders(scope).await
+    }
+
+    async fn tell_holders(&self, scope: &mut Scope<'_>) -> Result<()> {
+        if self.revoked.is_empty() {
+            return Ok(());
+        }
+        let insert = "/* lease.revoke */ INSERT INTO duly.revocation AS r (session, task, epoch)
+            SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[])
+            ON CONFLICT (session, task) DO UPDATE SET epoch = excluded.epoch";
+        let mut revoked = self.revoked.clone();
+        revoked.sort_unstable_by_key(|it| (it.session, it.task));
+        let (sessions, tasks) = (each(&revoked, |it| it.session), each(&revoked, |it| it.task));
+        scope.execute(insert, &[&sessions, &tasks, &each(&revoked, |it| it.epoch)]).await?;
+        scope.wakes.revoke();
+        Ok(())
     }
 
     /// A row that a claim is about to take is left to it: it will find that the task does not wait.
@@ -190,10 +240,8 @@ impl Ledger {
         }
         let insert = "/* attempt.record */ INSERT INTO duly.attempt
                 (task, epoch, run, attempt, started_at, ended_at, session, error)
-            SELECT u.task, u.epoch, u.run, u.attempt, u.started_at, $6, u.session, u.error
-            FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $5::bigint[],
-                        $7::uuid[], $8::text[])
-                 u(task, epoch, run, attempt, started_at, session, error)
+            SELECT * FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[],
+                                 $5::bigint[], $6::bigint[], $7::uuid[], $8::text[])
             ON CONFLICT (task, epoch) DO NOTHING";
         let attempts = &self.attempts;
         scope
@@ -205,7 +253,7 @@ impl Ledger {
                     &each(attempts, |it| it.run),
                     &each(attempts, |it| it.number),
                     &each(attempts, |it| it.started_at),
-                    &scope.now.millis(),
+                    &each(attempts, |it| it.ended_at.unwrap_or(scope.now.millis())),
                     &each(attempts, |it| it.session),
                     &each(attempts, |it| it.error.as_str()),
                 ],

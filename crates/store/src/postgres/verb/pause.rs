@@ -1,10 +1,12 @@
 //! Pause a queue, and let it go on.
 
+use duly_core::limits::PAUSED_QUEUES;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::PauseQueue;
 
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
+use crate::postgres::queues::KNOWN;
 
 impl Verb for PauseQueue {
     type Answer = bool;
@@ -13,10 +15,13 @@ impl Verb for PauseQueue {
         let insert = "/* queue.pause */ INSERT INTO duly.pause (tenant, queue, since, note)
             SELECT $1, $2, $3, $4
             WHERE EXISTS (SELECT FROM duly.lane WHERE tenant = $1 AND queue = $2)
+               OR EXISTS (SELECT FROM duly.pause WHERE tenant = $1 AND queue = $2)
+               OR (SELECT count(*) FROM duly.pause) < $5
             ON CONFLICT (tenant, queue) DO UPDATE SET note = excluded.note";
         let Self { tenant, queue, note } = self;
         let (tenant, queue, now) = (tenant.as_str(), queue.as_str(), scope.now.millis());
-        Ok(scope.execute(insert, &[&tenant, &queue, &now, note]).await? > 0)
+        let most = i64::from(PAUSED_QUEUES);
+        Ok(scope.execute(insert, &[&tenant, &queue, &now, note, &most]).await? > 0)
     }
 }
 
@@ -31,9 +36,7 @@ impl Verb for ResumeQueue<'_> {
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
         let (tenant, queue) = (self.tenant.as_str(), self.queue.as_str());
-        let known = "/* queue.known */ SELECT FROM duly.lane
-            WHERE tenant = $1 AND queue = $2 LIMIT 1";
-        if scope.query(known, &[&tenant, &queue]).await?.is_empty() {
+        if scope.query(KNOWN, &[&tenant, &queue]).await?.is_empty() {
             return Ok(false);
         }
         let delete = "/* queue.resume */ DELETE FROM duly.pause WHERE tenant = $1 AND queue = $2";

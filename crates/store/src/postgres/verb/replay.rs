@@ -43,8 +43,10 @@ impl Verb for ReplayTasks {
 }
 
 fn open_run(state: &mut State, run_at: i64, ledger: &mut Ledger) {
-    if state.status == Status::Failed {
-        ledger.revive(state);
+    match state.status {
+        Status::Failed => ledger.revive(state),
+        Status::Success => ledger.record_success(state),
+        _ => {}
     }
     if state.sequence.is_some_and(|sequence| sequence < 0) {
         ledger.tell(state);

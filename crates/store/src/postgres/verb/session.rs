@@ -1,11 +1,12 @@
 //! Sessions open, beat and end.
 
 use async_trait::async_trait;
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    self, Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions,
+    self, Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
 };
+use duly_core::ports::work_source::{TakenBack, Why};
 use uuid::Uuid;
 
 use super::reap::unless_blocked;
@@ -38,12 +39,40 @@ impl Sessions for PostgresStore {
         Ok(self.elsewhere().await?)
     }
 
+    async fn workers(&self) -> store::Result<Vec<WorkerState>> {
+        Ok(self.all_workers().await?)
+    }
+
+    async fn drain(&self, session: SessionId, draining: bool) -> store::Result<bool> {
+        Ok(self.run(&Drain { session, draining }).await?)
+    }
+
+    async fn draining(&self, sessions: Vec<SessionId>) -> store::Result<Vec<SessionId>> {
+        let ids: Vec<_> = sessions.iter().map(|id| row::session_uuid(*id)).collect();
+        let select = "/* session.draining */ SELECT id FROM duly.session
+            WHERE id = ANY($1) AND draining AND ended_at IS NULL";
+        let rows = self.pool.query(select, &[&ids]).await?;
+        let drains = rows.iter().map(|row| Ok(row::session_id(row.try_get::<_, Uuid>(0)?)));
+        Ok(drains.collect::<Result<_>>()?)
+    }
+
     async fn serving(&self, lane: &Lane) -> store::Result<Vec<SessionId>> {
         Ok(serving::serving(self, lane).await?)
     }
 
     async fn end_session(&self, session: SessionId, ending: Ending) -> store::Result<Vec<TaskId>> {
         Ok(self.end(session, ending).await?)
+    }
+
+    async fn revoked(
+        &self,
+        sessions: Vec<SessionId>,
+    ) -> store::Result<Vec<(SessionId, TakenBack)>> {
+        Ok(self.collect_revoked(&sessions).await?)
+    }
+
+    async fn revocation(&self) {
+        self.revocations.notified().await;
     }
 
     async fn reap(&self, reap: Reap) -> store::Result<Reaped> {
@@ -55,7 +84,7 @@ impl PostgresStore {
     /// Open sessions of other processes.
     async fn elsewhere(&self) -> Result<Vec<OpenedSession>> {
         let select = format!(
-            "/* session.list */ SELECT {COLUMNS}, beat FROM duly.session
+            "/* session.list */ SELECT {COLUMNS}, beat, draining FROM duly.session
              WHERE ended_at IS NULL AND node IS DISTINCT FROM $1"
         );
         let mut sessions = Vec::new();
@@ -63,7 +92,8 @@ impl PostgresStore {
             match opened(&row) {
                 Ok(opened) => {
                     let beat: i64 = row.try_get(6)?;
-                    sessions.push(OpenedSession { opened, beat: beat.unsigned_abs() });
+                    let (beat, draining) = (beat.unsigned_abs(), row.try_get(7)?);
+                    sessions.push(OpenedSession { opened, beat, draining });
                 }
                 Err(fault) => tracing::error!(%fault, "a session cannot be read"),
             }
@@ -71,6 +101,50 @@ impl PostgresStore {
         let open: foldhash::HashSet<_> = sessions.iter().map(|it| it.opened.id).collect();
         self.sessions.retain(|it| it.home == Home::Local || open.contains(&it.id));
         Ok(sessions)
+    }
+
+    /// All open sessions, as people look at them.
+    async fn all_workers(&self) -> Result<Vec<WorkerState>> {
+        let select = format!(
+            "/* session.workers */ SELECT {COLUMNS}, draining, greatest(beat_at, opened_at),
+                 (SELECT coalesce(sum(live), 0)::bigint FROM duly.grant_log
+                  WHERE grant_log.session = session.id AND live > 0)
+             FROM duly.session WHERE ended_at IS NULL"
+        );
+        let mut workers = Vec::new();
+        for row in self.pool.query(&select, &[]).await? {
+            match opened(&row) {
+                Ok(opened) => {
+                    let node: Option<Uuid> = row.try_get(5)?;
+                    let leases: i64 = row.try_get(8)?;
+                    workers.push(WorkerState {
+                        opened,
+                        node: node.map(|node| NodeId::from_bytes(node.into_bytes())),
+                        draining: row.try_get(6)?,
+                        beat_at: row::instant(row.try_get(7)?),
+                        leases: u32::try_from(leases).unwrap_or(u32::MAX),
+                    });
+                }
+                Err(fault) => tracing::error!(%fault, "a session cannot be read"),
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Takes the leases of these sessions that were taken back off the list.
+    async fn collect_revoked(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, TakenBack)>> {
+        let ids: Vec<_> = sessions.iter().map(|id| row::session_uuid(*id)).collect();
+        let delete = "/* lease.revoked */ DELETE FROM duly.revocation WHERE session = ANY($1)
+            RETURNING session, task, epoch";
+        let mut revoked = Vec::new();
+        for found in self.pool.query(delete, &[&ids]).await? {
+            let (session, task): (Uuid, Uuid) = (found.try_get(0)?, found.try_get(1)?);
+            let epoch = row::count("revocation", "epoch", task, found.try_get(2)?)?;
+            let task = row::task_id(task);
+            let lease = TakenBack { task, epoch, why: Why::Cancelled };
+            revoked.push((row::session_id(session), lease));
+        }
+        Ok(revoked)
     }
 
     /// Ends a session and takes back what it holds, batch by batch. Should this node die before the
@@ -126,9 +200,10 @@ impl Verb for Beat {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
         let session = row::session_uuid(self.session);
         let unstarted: Vec<_> = self.unstarted.iter().map(|task| row::uuid(*task)).collect();
-        let update = "/* session.beat */ UPDATE duly.session SET beat = beat + 1, unstarted = $2
+        let update = "/* session.beat */ UPDATE duly.session SET beat = beat + 1, unstarted = $2,
+                beat_at = $3
             WHERE id = $1 AND ended_at IS NULL";
-        if scope.execute(update, &[&session, &unstarted]).await? == 0 {
+        if scope.execute(update, &[&session, &unstarted, &scope.now.millis()]).await? == 0 {
             return Ok(false);
         }
         if !self.received.is_empty() {
@@ -153,13 +228,31 @@ impl Verb for KeepAlive {
         ids.sort_unstable();
         let update = "/* node.beat */ UPDATE duly.node SET checked_at = $2 WHERE id = $1";
         scope.execute(update, &[&scope.store.id, &scope.now.millis()]).await?;
-        let update = "/* session.keep_alive */ UPDATE duly.session SET beat = beat + 1
+        let update =
+            "/* session.keep_alive */ UPDATE duly.session SET beat = beat + 1, beat_at = $2
             WHERE id = ANY($1) AND ended_at IS NULL RETURNING id";
         let mut alive = Vec::new();
-        for row in scope.query(update, &[&ids]).await? {
+        for row in scope.query(update, &[&ids, &scope.now.millis()]).await? {
             alive.push(row::session_id(row.try_get::<_, Uuid>(0)?));
         }
         Ok(self.0.iter().filter(|id| !alive.contains(id)).copied().collect())
+    }
+}
+
+/// Says whether a session drains. Answers whether it is open.
+struct Drain {
+    session: SessionId,
+    draining: bool,
+}
+
+impl Verb for Drain {
+    type Answer = bool;
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        let update = "/* session.drain */ UPDATE duly.session SET draining = $2
+            WHERE id = $1 AND ended_at IS NULL";
+        let id = row::session_uuid(self.session);
+        Ok(scope.execute(update, &[&id, &self.draining]).await? > 0)
     }
 }
 
@@ -191,6 +284,8 @@ impl Verb for End {
             // Others have passed by the suspect that it waited for.
             scope.wakes.anywhere(scope.now);
         }
+        let delete = "/* lease.forget_revoked */ DELETE FROM duly.revocation WHERE session = $1";
+        scope.execute(delete, &[&id]).await?;
         // From now on its batches are overdue.
         let update = "/* grant.orphan */ UPDATE duly.grant_log SET deadline = 0
             WHERE session = $1 AND live > 0";

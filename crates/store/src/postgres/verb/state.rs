@@ -30,7 +30,10 @@ pub(super) struct State {
     pub(super) retries: u32,
     pub(super) losses: u32,
     pub(super) timeout_ms: Option<i32>,
-    pub(super) extended_to: Option<i64>,
+    /// When the lease is overdue, if that was moved.
+    extended_to: Option<i64>,
+    /// When the handler started that has just ended, if that is known.
+    pub(super) started_at: Option<i64>,
     pub(super) error: Option<String>,
     /// Of a success. A task in another state that is written has none.
     pub(super) result: Option<String>,
@@ -41,7 +44,7 @@ pub(super) struct State {
 
 const COLUMNS: &str = "task.id, task.epoch, task.session, task.sequence, task.status, task.lane, \
     task.rank, task.run_at, task.granted_at, task.finished_at, task.run, task.charged, \
-    task.retries, task.losses, task.timeout_ms, task.extended_to, task.error, task.back_off";
+    task.retries, task.losses, task.timeout_ms, task.deadline_or_start, task.error, task.back_off";
 
 impl State {
     /// Locks tasks, in the order of their ids.
@@ -76,6 +79,7 @@ impl State {
             losses: count(13, "losses")?,
             timeout_ms: row.try_get(14)?,
             extended_to: row.try_get(15)?,
+            started_at: None,
             error: row.try_get(16)?,
             result: None,
             back_off: row.try_get(17)?,
@@ -85,6 +89,12 @@ impl State {
 
     pub(super) fn range(&self) -> Range {
         Range { lane: self.lane, rank: self.rank }
+    }
+
+    /// When the handler of the last attempt started, of a task whose run has ended.
+    pub(super) fn start(&self) -> Option<i64> {
+        // A task that ended before starts were kept may still hold its deadline there.
+        self.extended_to.filter(|start| Some(*start) <= self.finished_at)
     }
 
     /// When the lease is overdue.
@@ -136,7 +146,8 @@ pub(super) async fn write(scope: &Scope<'_>, states: &[State]) -> Result<()> {
             run_at = ($9::bigint[])[width_bucket(t.id, $1)], granted_at = ($10::bigint[])[width_bucket(t.id, $1)],
             finished_at = ($11::bigint[])[width_bucket(t.id, $1)], run = ($12::integer[])[width_bucket(t.id, $1)],
             charged = ($13::integer[])[width_bucket(t.id, $1)], losses = ($14::integer[])[width_bucket(t.id, $1)],
-            error = ($15::text[])[width_bucket(t.id, $1)], result = ($16::text[])[width_bucket(t.id, $1)]
+            error = ($15::text[])[width_bucket(t.id, $1)], result = ($16::text[])[width_bucket(t.id, $1)],
+            deadline_or_start = ($17::bigint[])[width_bucket(t.id, $1)]
         WHERE t.id = ANY($1::uuid[])
           AND t.epoch = ($2::integer[])[width_bucket(t.id, $1)]
           AND t.session IS NOT DISTINCT FROM ($3::uuid[])[width_bucket(t.id, $1)]
@@ -161,6 +172,7 @@ pub(super) async fn write(scope: &Scope<'_>, states: &[State]) -> Result<()> {
                 &each(states, |it| row::encode_count(it.losses)),
                 &each(states, |it| it.error.as_deref()),
                 &each(states, |it| it.result.as_deref()),
+                &each(states, |it| it.started_at.filter(|_| it.status.is_terminal())),
             ],
         )
         .await?;

@@ -1,5 +1,7 @@
 //! Submit: rows for new tasks, waiting or already granted.
 
+use std::time::Instant;
+
 use duly_core::id::TaskId;
 use duly_core::name::Lane;
 use duly_core::ports::store::{Claim, Submit, Submitted};
@@ -50,8 +52,9 @@ impl PostgresStore {
         let client = self.pool.get().await?;
         let tasks: Vec<_> = batch.tasks.iter().collect();
         let mut wakes = Wakes::default();
+        let sent = Instant::now();
         let inserted = insert(self, &client, &tasks, batch.offer.as_ref(), &mut wakes).await?;
-        self.clock.learn(inserted.now.millis());
+        self.clock.learn(inserted.now.millis(), sent);
         self.wake(wakes);
         Ok(inserted.answers().collect())
     }
@@ -137,7 +140,7 @@ impl<'a> Plan<'a> {
     fn admit(&mut self, scope: &Scope<'_>, task: &'a NewTask) -> Verdict {
         if self.new_ids.contains(&task.id) {
             // The same id came before, in this very batch.
-            return Verdict::Known(Submitted::Stored);
+            return Verdict::Known(Submitted::Stored { at: scope.now });
         }
         if let Some(answer) = self.keys.answer(task) {
             return Verdict::Known(answer);
@@ -174,7 +177,7 @@ async fn stored(
 ) -> Result<HashMap<TaskId, Submitted>> {
     let select = "/* submit.stored */ SELECT id, epoch, granted_at,
             coalesce(status = 2 AND session = $2 AND sequence = $3, false),
-            status = 1, lane, rank, run_at
+            status = 1, lane, rank, run_at, created_at
         FROM duly.task WHERE id = ANY($1)";
     let session = offer.map(|offer| row::session_uuid(offer.session));
     let sequence = offer.map(|offer| row::encode_sequence(offer.sequence));
@@ -188,7 +191,7 @@ async fn stored(
                 let epoch = row::count("task", "epoch", id, found.try_get(1)?)?;
                 Submitted::HandedOff { epoch, granted_at: row::instant(at) }
             }
-            _ => Submitted::Stored,
+            _ => Submitted::Stored { at: row::instant(found.try_get(8)?) },
         };
         if found.try_get(4)? {
             let range = Range { lane: found.try_get(5)?, rank: found.try_get(6)? };

@@ -8,7 +8,8 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
 use foldhash::{HashMap, HashSet};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::heads::Range;
 use crate::sqlite::error::{Fault, Result};
@@ -42,6 +43,15 @@ pub(in crate::sqlite) struct Grants {
     floor: i64,
     /// Whether the file was read before.
     loaded: bool,
+    /// Rows that could not be read.
+    damaged: Damaged,
+}
+
+/// Rows that cannot be read, by what names them in the file.
+#[derive(Debug, Default)]
+struct Damaged {
+    batches: Vec<(Value, Value)>,
+    extensions: Vec<Value>,
 }
 
 #[derive(Debug)]
@@ -67,38 +77,67 @@ impl Grants {
     /// Reads the leases again. What the file does not hold is taken over from before. Also tells
     /// which sessions hold a suspect.
     pub(super) fn load(before: &Self, connection: &Connection) -> Result<(Self, Suspects)> {
-        let extended = extensions(connection)?;
         let mut grants = Self { floor: before.floor, loaded: true, ..Self::default() };
+        let extended = extensions(connection, &mut grants.damaged)?;
         let mut suspects = Suspects::default();
         let mut statement =
             connection.prepare("SELECT session, sequence, granted_at, leases FROM grant_log")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let session = SessionId::from_bytes(row.get(0)?);
-            let batch = Batch { session, sequence: row.get(1)? };
-            let granted = unpack(session, row.get_ref(3)?.as_blob().unwrap_or_default())?;
+            let (batch, granted_at, granted) = match recorded(row) {
+                Ok(recorded) => recorded,
+                Err(fault) if fault.is_bad_row() => {
+                    tracing::error!(%fault, table = "grant_log", "a batch of leases cannot be read");
+                    grants.damaged.batches.push((row.get(0)?, row.get(1)?));
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            };
             let known = before.batches.get(&batch);
-            let served_at = known.map_or(before.floor.max(row.get(2)?), |it| it.served_at);
+            let served_at = known.map_or(before.floor.max(granted_at), |it| it.served_at);
             // One that memory has lost had its last lease ended by what was rolled back, so it
             // must have arrived.
             let received = known.map_or(before.loaded, |known| known.received);
             let (mut live, mut deadline) = (0, i64::MAX);
             for lease in &granted {
-                let Some(held) = held(connection, batch, *lease)? else { continue };
+                let held = match held(connection, batch, *lease) {
+                    Ok(Some(held)) => held,
+                    Ok(None) => continue,
+                    Err(fault) if fault.is_bad_row() => {
+                        tracing::error!(%fault, table = "task", task = %lease.task, "a lease cannot be read");
+                        continue;
+                    }
+                    Err(fault) => return Err(fault),
+                };
                 live += 1;
                 let moved = extended.get(&(lease.task, lease.epoch)).copied();
                 grants.extended.extend(moved.map(|at| (lease.task, at)));
                 deadline = deadline.min(moved.unwrap_or_else(|| grants.due_back(&held)));
-                grants.by_task.insert(lease.task, batch);
-                suspects.extend(held.range.is_suspect().then_some(session));
+                if let Some(earlier) = grants.by_task.insert(lease.task, batch) {
+                    grants.disown(earlier);
+                }
+                suspects.extend(held.range.is_suspect().then_some(batch.session));
             }
             if live > 0 {
-                *grants.held.entry(session).or_default() += live;
+                *grants.held.entry(batch.session).or_default() += live;
                 grants.overdue.insert((deadline, batch));
             }
             grants.batches.insert(batch, Leases { granted, live, served_at, received, deadline });
         }
         Ok((grants, suspects))
+    }
+
+    /// One lease less for a batch that names a task which was deleted after it had ended, and whose id
+    /// came again and stands in a later batch.
+    fn disown(&mut self, batch: Batch) {
+        let Some(leases) = self.batches.get_mut(&batch) else { return };
+        leases.live = leases.live.saturating_sub(1);
+        if let Some(held) = self.held.get_mut(&batch.session) {
+            *held = held.saturating_sub(1);
+        }
+        if leases.live == 0 {
+            self.overdue.remove(&(leases.deadline, batch));
+        }
     }
 
     /// Records a batch in the file and here.
@@ -290,6 +329,22 @@ impl Grants {
         self.overdue.insert((deadline, batch));
     }
 
+    /// Removes rows that could not be read. Answers whether batches were among them, whose leases
+    /// nothing else tells of.
+    pub(in crate::sqlite) fn remove_damaged(&mut self, connection: &Connection) -> Result<bool> {
+        let Damaged { batches, extensions } = std::mem::take(&mut self.damaged);
+        for (session, sequence) in &batches {
+            connection.execute(
+                "DELETE FROM grant_log WHERE session = ? AND sequence = ?",
+                params![session, sequence],
+            )?;
+        }
+        for task in extensions {
+            connection.execute("DELETE FROM extension WHERE task = ?", [task])?;
+        }
+        Ok(!batches.is_empty())
+    }
+
     /// Removes the rows of batches without a live lease; only a crash can leave such.
     pub(in crate::sqlite) fn sweep(&mut self, connection: &Connection) -> Result<()> {
         let dead =
@@ -305,12 +360,41 @@ impl Grants {
     }
 }
 
+/// Reads a batch: session, sequence, granted_at and leases.
+fn recorded(row: &Row<'_>) -> Result<(Batch, i64, Vec<Granted>)> {
+    let session = SessionId::from_bytes(row.get(0)?);
+    let batch = Batch { session, sequence: row.get(1)? };
+    let leases = row.get_ref(3)?.as_blob().map_err(|_| damaged_leases(session))?;
+    Ok((batch, row.get(2)?, unpack(session, leases)?))
+}
+
 /// The deadlines that were moved.
-fn extensions(connection: &Connection) -> Result<HashMap<(TaskId, u32), i64>> {
+fn extensions(
+    connection: &Connection,
+    damaged: &mut Damaged,
+) -> Result<HashMap<(TaskId, u32), i64>> {
     let mut statement = connection.prepare("SELECT task, epoch, deadline FROM extension")?;
-    let rows = statement
-        .query_map([], |row| Ok(((TaskId::from_bytes(row.get(0)?), row.get(1)?), row.get(2)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut rows = statement.query([])?;
+    let mut extensions = HashMap::default();
+    while let Some(row) = rows.next()? {
+        match moved(row) {
+            Ok((lease, deadline)) => {
+                extensions.insert(lease, deadline);
+            }
+            // Its lease has the deadline that it had without it.
+            Err(fault) if fault.is_bad_row() => {
+                tracing::error!(%fault, table = "extension", "a moved deadline cannot be read");
+                damaged.extensions.push(row.get(0)?);
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(extensions)
+}
+
+/// Reads a lease and its deadline.
+fn moved(row: &Row<'_>) -> Result<((TaskId, u32), i64)> {
+    Ok(((TaskId::from_bytes(row.get(0)?), row.get(1)?), row.get(2)?))
 }
 
 /// Sessions that hold a suspect.
@@ -376,8 +460,7 @@ fn pack(granted: &[Granted]) -> Vec<u8> {
 pub(in crate::sqlite) fn unpack(session: SessionId, packed: &[u8]) -> Result<Vec<Granted>> {
     let (leases, rest) = packed.as_chunks::<PACKED>();
     if !rest.is_empty() {
-        let id = session.to_string();
-        return Err(Fault::Corrupt { table: "grant_log", column: "leases", id });
+        return Err(damaged_leases(session));
     }
     let one = |lease: &[u8; PACKED]| {
         let task = TaskId::from_bytes(*lease.first_chunk().expect("16 of 20 bytes"));
@@ -385,4 +468,8 @@ pub(in crate::sqlite) fn unpack(session: SessionId, packed: &[u8]) -> Result<Vec
         Granted { task, epoch }
     };
     Ok(leases.iter().map(one).collect())
+}
+
+fn damaged_leases(session: SessionId) -> Fault {
+    Fault::Corrupt { table: "grant_log", column: "leases", id: session.to_string() }
 }

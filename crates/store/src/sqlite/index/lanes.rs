@@ -2,6 +2,7 @@
 
 use duly_core::limits::LANES;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
+use duly_core::ports::store::Claim;
 use foldhash::{HashMap, HashSet};
 use rusqlite::{Connection, Row};
 
@@ -24,8 +25,14 @@ impl Lanes {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let id: LaneId = row.get(0)?;
-            let lane = lane_from(id, row.get_ref(1)?, row.get_ref(2)?, row.get_ref(3)?)?;
-            lanes.remember(id, lane);
+            match lane_from(id, row.get_ref(1)?, row.get_ref(2)?, row.get_ref(3)?) {
+                Ok(lane) => lanes.remember(id, lane),
+                // Its tasks cannot run; those of the others can.
+                Err(fault) if fault.is_bad_row() => {
+                    tracing::error!(%fault, table = "lane", id, "a lane cannot be read");
+                }
+                Err(fault) => return Err(fault),
+            }
         }
         lanes.paused = paused(connection)?;
         Ok(lanes)
@@ -54,13 +61,27 @@ impl Lanes {
         self.by_id.get(&id).ok_or_else(damaged)
     }
 
+    /// Whether a claim may be granted tasks of this lane, provided that its session serves it.
+    pub(in crate::sqlite) fn accepts(&self, claim: &Claim, lane: LaneId) -> bool {
+        claim.only.is_none() || self.by_id.get(&lane).is_some_and(|lane| claim.accepts(lane))
+    }
+
     /// Those from which something may be granted.
     pub(super) fn open(&self) -> impl Iterator<Item = (LaneId, &Lane)> {
         self.by_id.iter().map(|(id, lane)| (*id, lane)).filter(|(_, lane)| !self.is_paused(lane))
     }
 
     pub(super) fn is_paused(&self, lane: &Lane) -> bool {
-        !self.paused.is_empty() && self.paused.contains(&(lane.tenant.clone(), lane.queue.clone()))
+        self.is_queue_paused(&lane.tenant, &lane.queue)
+    }
+
+    pub(super) fn is_queue_paused(&self, tenant: &TenantName, queue: &QueueName) -> bool {
+        !self.paused.is_empty() && self.paused.contains(&(tenant.clone(), queue.clone()))
+    }
+
+    /// How many queues are paused.
+    pub(super) fn paused_queues(&self) -> usize {
+        self.paused.len()
     }
 
     /// Whether nothing may be granted from this lane.

@@ -1,11 +1,12 @@
 //! Open sessions: which lanes each serves, how far its claims have come, and what it last said.
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
-use duly_core::ports::store::{Home, OpenSession, OpenedSession};
+use duly_core::ports::store::{Home, OpenSession, OpenedSession, WorkerState};
 use duly_core::time::Timestamp;
 use foldhash::{HashMap, HashSet};
-use rusqlite::{Connection, Row};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params};
 
 use super::grants::{Batch, Grants, Suspects};
 use super::lanes::{LaneId, Lanes};
@@ -25,6 +26,10 @@ pub(in crate::sqlite) struct Session {
     pub(in crate::sqlite) heard: bool,
     /// Counts signs of life.
     pub(in crate::sqlite) beat: u64,
+    /// When the last one came.
+    pub(in crate::sqlite) beat_at: Timestamp,
+    /// Whether it is to be granted nothing more.
+    pub(in crate::sqlite) draining: bool,
     /// What it holds and has not started, as it last said.
     pub(in crate::sqlite) unstarted: HashSet<TaskId>,
     /// The suspect for which it takes nothing more until it holds nothing.
@@ -77,6 +82,8 @@ impl Session {
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Sessions {
     open: HashMap<SessionId, Session>,
+    /// Ids of rows that cannot be read, as they stand there.
+    damaged: Vec<Value>,
 }
 
 impl Sessions {
@@ -84,26 +91,31 @@ impl Sessions {
     /// after a restart, or after the end of one was rolled back.
     pub(super) fn load(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
         let mut statement = connection.prepare(
-            "SELECT id, name, tenant, types, queues FROM session
+            "SELECT id, name, tenant, types, queues, draining FROM session
              WHERE ended_at IS NULL AND home = 1",
         )?;
         let mut rows = statement.query([])?;
         let mut stored = HashSet::default();
+        self.damaged.clear();
         while let Some(row) = rows.next()? {
-            match opened(row) {
-                Ok(session) if self.open.contains_key(&session.id) => {
+            let session = opened(row).and_then(|session| Ok((session, row.get(5)?)));
+            match session {
+                Ok((session, draining)) => {
                     stored.insert(session.id);
-                }
-                Ok(session) => {
-                    stored.insert(session.id);
-                    self.open(&session, &Lanes::default());
-                    let session = self.open.get_mut(&session.id).expect("it was just opened");
-                    // How often it has beaten is forgotten: no number of before may come again.
-                    session.beat = now.millis().unsigned_abs();
+                    if !self.open.contains_key(&session.id) {
+                        self.open(&session, &Lanes::default(), now);
+                        let session = self.open.get_mut(&session.id).expect("it was just opened");
+                        // How often it has beaten is forgotten: no number of before may come again.
+                        session.beat = now.millis().unsigned_abs();
+                    }
+                    if let Some(session) = self.open.get_mut(&session.id) {
+                        session.draining = draining;
+                    }
                 }
                 // Its leases are taken back like those of an earlier process.
                 Err(fault) if fault.is_bad_row() => {
-                    tracing::error!(%fault, "a session cannot be read");
+                    tracing::error!(%fault, table = "session", "a session cannot be read; it is over");
+                    self.damaged.push(row.get(0)?);
                 }
                 Err(fault) => return Err(fault),
             }
@@ -113,7 +125,20 @@ impl Sessions {
         Ok(())
     }
 
-    pub(in crate::sqlite) fn open(&mut self, session: &OpenSession, lanes: &Lanes) {
+    /// Ends those that cannot be read.
+    pub(in crate::sqlite) fn end_damaged(
+        &mut self,
+        connection: &Connection,
+        now: Timestamp,
+    ) -> Result<()> {
+        for id in self.damaged.drain(..) {
+            let end = "UPDATE session SET ended_at = ? WHERE id = ?";
+            connection.execute(end, params![now.millis(), id])?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::sqlite) fn open(&mut self, session: &OpenSession, lanes: &Lanes, now: Timestamp) {
         let mut state = Session {
             opened: session.clone(),
             types: session.types.iter().cloned().collect(),
@@ -123,6 +148,8 @@ impl Sessions {
             granted: false,
             heard: false,
             beat: 0,
+            beat_at: now,
+            draining: false,
             unstarted: HashSet::default(),
             waits_for: None,
             alone: false,
@@ -150,9 +177,24 @@ impl Sessions {
     }
 
     pub(in crate::sqlite) fn opened(&self) -> Vec<OpenedSession> {
-        let opened =
-            |(_, it): (_, &Session)| OpenedSession { opened: it.opened.clone(), beat: it.beat };
+        let opened = |(_, it): (_, &Session)| OpenedSession {
+            opened: it.opened.clone(),
+            beat: it.beat,
+            draining: it.draining,
+        };
         self.remote().map(opened).collect()
+    }
+
+    /// All of them, as people look at them.
+    pub(in crate::sqlite) fn workers(&self, grants: &Grants, now: Timestamp) -> Vec<WorkerState> {
+        let state = |(id, it): (&SessionId, &Session)| WorkerState {
+            opened: it.opened.clone(),
+            node: (!it.is_remote()).then_some(NodeId::ONLY),
+            draining: it.draining,
+            beat_at: if it.is_remote() { it.beat_at } else { now },
+            leases: u32::try_from(grants.held(*id)).unwrap_or(u32::MAX),
+        };
+        self.open.iter().map(state).collect()
     }
 
     /// Whether another session takes nothing more until it can take this suspect.

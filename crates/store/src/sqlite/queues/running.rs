@@ -4,7 +4,7 @@ use duly_core::id::SessionId;
 use duly_core::limits::COUNT_LEASES;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::Counted;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::sqlite::error::Result;
@@ -40,6 +40,7 @@ pub(super) fn running(connection: &Connection, tenant: &TenantName) -> Result<Ru
     let mut batches = connection.prepare_cached(BATCHES)?;
     let mut queue = connection.prepare_cached(QUEUE)?;
     let (mut running, mut looked_at) = (Running::default(), 0);
+    let mut counted = HashSet::default();
     let mut rows = batches.query([tenant.as_str()])?;
     while let Some(row) = rows.next()? {
         let (session, leases) = match batch(row) {
@@ -59,7 +60,11 @@ pub(super) fn running(connection: &Connection, tenant: &TenantName) -> Result<Ru
             let (task, session) = (lease.task.as_bytes(), session.as_bytes());
             let key = params![task, lease.epoch, session, tenant.as_str()];
             if let Some(name) = queue.query_row(key, |row| row.get(0)).optional()? {
-                *running.by_queue.entry(name).or_default() += 1;
+                // A batch still names a task that was deleted after it had ended. If its id came
+                // again, another batch may name it too.
+                if counted.insert(lease.task) {
+                    *running.by_queue.entry(name).or_default() += 1;
+                }
             }
         }
     }

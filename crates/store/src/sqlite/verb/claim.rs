@@ -171,11 +171,13 @@ fn pass_by(scope: &mut Scope<'_>, session: SessionId, suspect: TaskId) -> bool {
     waited_for
 }
 
-/// The session's due ranges, none of them read yet, in the order of their first rows.
+/// The due ranges of a claim, none of them read yet, in the order of their first rows.
 fn streams(scope: &Scope<'_>, claim: &Claim) -> (Vec<Stream>, BinaryHeap<Place>) {
     let session = scope.index.sessions.get(claim.session).expect("looked up by the caller");
     let due = scope.index.heads.due(scope.now.millis());
-    let due: Vec<_> = due.filter(|(_, range)| session.serves(range.lane)).collect();
+    let lanes = &scope.index.lanes;
+    let serves = |lane| session.serves(lane) && lanes.accepts(claim, lane);
+    let due: Vec<_> = due.filter(|(_, range)| serves(range.lane)).collect();
     let piece = claim.max.div_ceil(due.len().max(1)) + 8;
     let mut streams = Vec::with_capacity(due.len());
     let mut heap = BinaryHeap::with_capacity(due.len());

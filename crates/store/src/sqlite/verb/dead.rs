@@ -1,5 +1,7 @@
 //! What is kept of tries that failed, and of tasks for which there is no other.
 
+use std::time::Duration;
+
 use duly_core::error_group::ErrorGroup;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::ATTEMPTS;
@@ -12,19 +14,22 @@ use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Granted;
 use crate::sqlite::row;
 
-/// Keeps a try that is about to end, if the lease lives.
+/// Keeps a try that is about to end, if the lease lives. Where it is not known how long the handler
+/// ran, the try counts from its grant.
 pub(super) fn record(
     scope: &Scope<'_>,
     session: SessionId,
     lease: Granted,
     error: &Failure,
+    ran: Option<Duration>,
 ) -> Result<()> {
     scope
         .connection
         .prepare_cached(
             "/* attempt.record */ INSERT INTO attempt (task, epoch, run, attempt, started_at,
                     ended_at, session, error)
-             SELECT id, epoch, run, charged + 1, granted_at, ?4, session, ?5 FROM task
+             SELECT id, epoch, run, charged + 1, max(granted_at, ifnull(?4 - ?6, granted_at)), ?4,
+                    session, ?5 FROM task
              WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
              ON CONFLICT (task, epoch) DO NOTHING",
         )?
@@ -34,10 +39,30 @@ pub(super) fn record(
             session.as_bytes(),
             scope.now.millis(),
             row::encode_failure(error),
+            ran.map(row::encode_millis),
         ])?;
     // There are never more attempts than grants.
     if lease.epoch as usize > ATTEMPTS {
         forget_old(scope, lease.task)?;
+    }
+    Ok(())
+}
+
+/// Keeps the try by which a task has succeeded that is about to be replayed. Until then the task's row
+/// tells it.
+pub(super) fn record_success(scope: &Scope<'_>, task: TaskId, epoch: u32) -> Result<()> {
+    scope
+        .connection
+        .prepare_cached(
+            "/* attempt.record_success */ INSERT INTO attempt (task, epoch, run, attempt, started_at,
+                    ended_at, session, error)
+             SELECT id, epoch, run, charged, coalesce(started_at, granted_at, finished_at),
+                    finished_at, session, ?3 FROM task WHERE id = ?1 AND epoch = ?2 AND status = 3
+             ON CONFLICT (task, epoch) DO NOTHING",
+        )?
+        .execute(params![task.as_bytes(), epoch, row::NO_FAILURE])?;
+    if epoch as usize > ATTEMPTS {
+        forget_old(scope, task)?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ fn one(scope: &mut Scope<'_>, found: &Found, change: &TaskChange) -> Result<Cont
         let range = Range { rank: priority.rank(), ..found.range };
         range.suspecting(found.range.is_suspect()).rank
     });
-    let run_at = change.run_at.map_or(found.run_at, |at| at.millis());
+    let run_at = change.start.map_or(found.run_at, |start| start.resolve(scope.now).millis());
     scope
         .connection
         .prepare_cached(

@@ -1,6 +1,5 @@
 //! Finish a batch and claim the next, in one commit.
 
-use duly_core::id::SessionId;
 use duly_core::ports::store::{Claim, Exchange, Exchanged};
 use duly_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
@@ -15,13 +14,13 @@ impl Verb for Exchange {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Exchanged> {
         let finished = finish::finish(scope, self)?;
-        let echo = self.claim.is_some_and(|claim| is_echo(scope, &claim));
+        let echo = self.claim.as_ref().is_some_and(|claim| is_echo(scope, claim));
         let leases = match &self.claim {
             Some(claim) => claim::claim(scope, claim)?,
             None => Vec::new(),
         };
         let served = !(echo && leases.is_empty());
-        let next = if served { next_due(scope, self.session)? } else { None };
+        let next = if served { next_due(scope, self)? } else { None };
         Ok(Exchanged { finished, leases, next_due: next.map(Timestamp::clamped) })
     }
 }
@@ -32,19 +31,22 @@ fn is_echo(scope: &Scope<'_>, claim: &Claim) -> bool {
     session.is_some_and(|session| !session.admits(claim.sequence, &scope.index.grants))
 }
 
-/// When a claim of this session could be granted something. What it may not have now does not
-/// count, or it would ask for it again and again.
-fn next_due(scope: &Scope<'_>, id: SessionId) -> Result<Option<i64>> {
-    let Index { sessions, heads, grants, .. } = &*scope.index;
+/// When this claim, or one for all lanes of the session, could be granted something. What it may not
+/// have now does not count, or it would ask for it again and again.
+fn next_due(scope: &Scope<'_>, exchange: &Exchange) -> Result<Option<i64>> {
+    let Index { sessions, heads, grants, lanes, .. } = &*scope.index;
+    let id = exchange.session;
     let Some(session) = sessions.get(id).filter(|_| !sessions.is_isolating(id, grants)) else {
         return Ok(None);
     };
     let (now, busy) = (scope.now.millis(), grants.held(id) > 0);
     let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= now;
-    let next = heads.next(|at, range| session.serves(range.lane) && !passed_by(at, range));
+    let claim = exchange.claim.as_ref();
+    let serves = |lane| session.serves(lane) && claim.is_none_or(|it| lanes.accepts(it, lane));
+    let next = heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
     let mut nexts = vec![next];
     for (at, range) in heads.due(now) {
-        if session.serves(range.lane) && passed_by(at, range) {
+        if serves(range.lane) && passed_by(at, range) {
             nexts.push(next_in(scope, range)?);
         }
     }

@@ -50,7 +50,7 @@ fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finish
             end.apply(scope.now, item, Event::Succeed, result.as_deref(), None)?
         }
         Outcome::Fail { error } => {
-            record(scope, session, granted(item), error)?;
+            record(scope, session, granted(item), error, item.ran)?;
             fail(scope, end, item, error)?
         }
         Outcome::Retry { error, entropy, after } => {
@@ -68,7 +68,7 @@ fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finish
 }
 
 const END: &str = "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?5, result = ?6,
-        error = ?7, charged = charged + 1
+        error = ?7, charged = charged + 1, started_at = max(granted_at, ?5 - ?8)
     WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2";
 
 /// Ends runs of tasks that this session holds.
@@ -95,6 +95,7 @@ impl End<'_> {
             now.millis(),
             result,
             error.map(row::encode_failure),
+            item.ran.map(row::encode_millis),
         ])?;
         Ok(changed > 0)
     }
@@ -133,7 +134,7 @@ fn retry(
         .optional()?;
     let Some((charged, retries, policy)) = held else { return Ok(false) };
     let attempt = charged + 1;
-    record(scope, session, granted(item), error)?;
+    record(scope, session, granted(item), error, item.ran)?;
     if attempt > retries {
         return fail(scope, end, item, error);
     }

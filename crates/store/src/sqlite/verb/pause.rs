@@ -13,7 +13,7 @@ impl Verb for PauseQueue {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
         let Self { tenant, queue, note } = self;
-        if !scope.index.has_queue(tenant, queue) {
+        if !scope.index.may_pause(tenant, queue) {
             return Ok(false);
         }
         scope.connection.execute(

@@ -88,7 +88,7 @@ fn time_out(scope: &mut Scope<'_>, reap: &Reap, batch: Batch, lease: Granted) ->
         .optional()?;
     let Some((range, charged, retries, policy)) = held else { return Ok(()) };
     let error = Failure::overdue();
-    record(scope, batch.session, lease, &error)?;
+    record(scope, batch.session, lease, &error, None)?;
     let attempt = charged + 1;
     let event = if attempt > retries { Event::Fail } else { Event::Retry };
     let status = transition(Status::Running, event).expect("a held lease can be overdue");

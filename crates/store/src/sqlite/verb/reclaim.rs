@@ -1,6 +1,6 @@
 //! Taking leases back from sessions that are gone.
 
-use duly_core::id::SessionId;
+use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::SUSPECT_LOSSES;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
@@ -30,6 +30,11 @@ impl Verb for Reclaim {
     type Answer = usize;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<usize> {
+        let uncovered = match scope.index.grants.remove_damaged(scope.connection)? {
+            true => take_back_uncovered(scope)?,
+            false => 0,
+        };
+        scope.index.sessions.end_damaged(scope.connection, scope.now)?;
         let sessions = &scope.index.sessions;
         let leases = scope.index.grants.leases(|session| sessions.get(session).is_none());
         for (session, lease) in &leases {
@@ -41,8 +46,42 @@ impl Verb for Reclaim {
              WHERE ended_at IS NULL AND home = 0",
             [scope.now.millis()],
         )?;
-        Ok(leases.len())
+        Ok(uncovered + leases.len())
     }
+}
+
+/// Takes back every running task that no readable batch holds: nothing else would ever end its lease.
+/// Reads all tasks, so that it is done only where a batch was damaged. Answers how many there were.
+fn take_back_uncovered(scope: &mut Scope<'_>) -> Result<usize> {
+    let running = "/* reclaim.running */ SELECT id, epoch, session FROM task WHERE status = 2";
+    let mut statement = scope.connection.prepare(running)?;
+    let mut rows = statement.query([])?;
+    let mut uncovered = Vec::new();
+    while let Some(row) = rows.next()? {
+        // A row that cannot be read is left to whoever looks at the damage.
+        let (Ok(id), Ok(epoch)) = (row.get(0), row.get(1)) else { continue };
+        let lease = Granted { task: TaskId::from_bytes(id), epoch };
+        if scope.index.grants.batch_of(lease.task).is_none() {
+            uncovered.push((lease, row.get(2).ok().map(SessionId::from_bytes)));
+        }
+    }
+    for (lease, session) in &uncovered {
+        let session = match session {
+            Some(session) => *session,
+            None => name_session(scope, *lease)?,
+        };
+        tracing::error!(task = %lease.task, %session, "a lease without a record is taken back");
+        take_back(scope, session, *lease, Reason::Death)?;
+    }
+    Ok(uncovered.len())
+}
+
+/// Gives a running task whose session cannot be read one that never was.
+fn name_session(scope: &Scope<'_>, lease: Granted) -> Result<SessionId> {
+    let nobody = SessionId::from_bytes([0; 16]);
+    let update = "/* reclaim.name */ UPDATE task SET session = ? WHERE id = ?";
+    scope.connection.execute(update, params![nobody.as_bytes(), lease.task.as_bytes()])?;
+    Ok(nobody)
 }
 
 /// Ends one lease from outside: the task waits again, or has died with its workers once too often.
@@ -74,7 +113,7 @@ pub(super) fn take_back(
     let ended = status.is_terminal();
     let error = Failure::worker_lost(losses);
     if reason == Reason::Death {
-        record(scope, session, lease, &error)?;
+        record(scope, session, lease, &error, None)?;
     }
     let range = range.suspecting(losses >= SUSPECT_LOSSES);
     scope

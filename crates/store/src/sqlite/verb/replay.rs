@@ -5,7 +5,7 @@ use duly_core::state::{Event, Status, transition};
 use rusqlite::params;
 
 use super::control::{Found, each};
-use super::dead::unbury;
+use super::dead::{record_success, unbury};
 use super::report::forget_progress;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
@@ -39,15 +39,17 @@ fn one(
     };
     let run_at = order.run_at.map_or(scope.now, |at| at.max(scope.now)).millis();
     let range = found.range.suspecting(false);
-    if found.status == Status::Failed {
-        unbury(scope, found.task)?;
+    match found.status {
+        Status::Failed => unbury(scope, found.task)?,
+        Status::Success => record_success(scope, found.task, found.epoch)?,
+        _ => {}
     }
     // Without a session no outcome of the run before can be taken for one of this run.
     scope
         .connection
         .prepare_cached(
             "/* replay */ UPDATE task SET status = ?4, run = run + 1, charged = 0, losses = 0,
-                    run_at = ?5, granted_at = NULL, finished_at = NULL, session = NULL,
+                    run_at = ?5, granted_at = NULL, started_at = NULL, finished_at = NULL, session = NULL,
                     result = NULL, error = NULL, rank = ?6
              WHERE id = ?1 AND epoch = ?2 AND status = ?3",
         )?

@@ -2,7 +2,7 @@
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName, TypeName};
-use duly_core::ports::store::{Beat, Ending, Home, OpenSession, OpenedSession};
+use duly_core::ports::store::{Beat, Ending, Home, OpenSession, OpenedSession, WorkerState};
 use rusqlite::params;
 
 use super::reclaim::{Reason, take_back};
@@ -31,7 +31,7 @@ impl Verb for OpenSession {
         )?;
         // One that has ended stays so: an echo of its opening must not bring it back.
         if new > 0 {
-            scope.index.sessions.open(self, &scope.index.lanes);
+            scope.index.sessions.open(self, &scope.index.lanes, scope.now);
         }
         Ok(())
     }
@@ -50,6 +50,7 @@ impl Verb for Beat {
         crate::sqlite::planted::resurrect(scope, self.session)?;
         let Some(session) = scope.index.sessions.get_mut(self.session) else { return Ok(false) };
         session.beat += 1;
+        session.beat_at = scope.now;
         session.unstarted = self.unstarted.iter().copied().collect();
         for sequence in &self.received {
             let batch = Batch { session: self.session, sequence: *sequence };
@@ -72,6 +73,37 @@ impl Verb for ListSessions {
         #[cfg(not(feature = "planted-bugs"))]
         let ghosts = Vec::new();
         Ok(scope.index.sessions.opened().into_iter().chain(ghosts).collect())
+    }
+}
+
+/// Lists all sessions for people.
+pub(in crate::sqlite) struct ListWorkers;
+
+impl Verb for ListWorkers {
+    type Answer = Vec<WorkerState>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<WorkerState>> {
+        Ok(scope.index.sessions.workers(&scope.index.grants, scope.now))
+    }
+}
+
+/// Says whether a session drains.
+pub(in crate::sqlite) struct Drain {
+    pub(in crate::sqlite) session: SessionId,
+    pub(in crate::sqlite) draining: bool,
+}
+
+impl Verb for Drain {
+    type Answer = bool;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        let Some(session) = scope.index.sessions.get_mut(self.session) else { return Ok(false) };
+        session.draining = self.draining;
+        scope.connection.execute(
+            "/* session.drain */ UPDATE session SET draining = ? WHERE id = ?",
+            params![self.draining, self.session.as_bytes()],
+        )?;
+        Ok(true)
     }
 }
 

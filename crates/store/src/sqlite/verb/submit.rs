@@ -6,6 +6,7 @@ use duly_core::limits::IDEMPOTENCY_KEY_TTL;
 use duly_core::ports::store::{Claim, Submit, Submitted};
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask};
+use duly_core::time::Timestamp;
 use rusqlite::{CachedStatement, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
@@ -52,7 +53,7 @@ fn one(
         return Ok(Submitted::LaneLimit);
     };
     let granted = hand_off.takes(scope, lane, task);
-    let holder = hand_off.offer.filter(|_| granted).map(|offer| offer.session);
+    let holder = hand_off.offer.as_ref().filter(|_| granted).map(|offer| offer.session);
     if !store(scope, insert, task, lane, holder)? {
         return repeated(scope, task, hand_off.offer.as_ref());
     }
@@ -63,8 +64,8 @@ fn one(
         return Ok(hand_off.grant(scope, task));
     }
     let range = Range { lane, rank: task.priority.rank() };
-    scope.wait(range, task.run_at.millis(), task.id.as_bytes())?;
-    Ok(Submitted::Stored)
+    scope.wait(range, task.due_at(scope.now).millis(), task.id.as_bytes())?;
+    Ok(Submitted::Stored { at: scope.now })
 }
 
 /// The places of a local worker that new tasks may go straight into.
@@ -86,8 +87,8 @@ impl HandOff {
                 && !scope.index.sessions.is_isolating(offer.session, &scope.index.grants)
         };
         // An offer that is used up still tells which leases this very submit was granted before.
-        let used_up = |offer: &Claim| Claim { max: 0, ..*offer };
-        let offer = offer.map(|offer| if admits(offer) { *offer } else { used_up(offer) });
+        let max = |offer: &Claim| if admits(offer) { offer.max } else { 0 };
+        let offer = offer.map(|offer| Claim { max: max(offer), ..offer.clone() });
         Self { offer, granted: Vec::new(), deadline: i64::MAX }
     }
 
@@ -95,7 +96,8 @@ impl HandOff {
     fn takes(&self, scope: &Scope<'_>, lane: LaneId, task: &NewTask) -> bool {
         let Some(offer) = &self.offer else { return false };
         self.granted.len() < offer.max
-            && task.run_at <= scope.now
+            && task.due_at(scope.now) <= scope.now
+            && offer.accepts(&task.lane)
             && scope.index.sessions.get(offer.session).is_some_and(|session| session.serves(lane))
             && scope.index.heads.is_drained(lane, scope.now.millis())
     }
@@ -144,8 +146,8 @@ fn store(
         holder.as_ref().map(SessionId::as_bytes),
         lane,
         task.priority.rank(),
-        task.run_at.millis(),
-        task.created_at.millis(),
+        task.due_at(scope.now).millis(),
+        scope.now.millis(),
         holder.map(|_| scope.now.millis()),
         task.retries,
         row::encode_duration(task.timeout),
@@ -165,16 +167,16 @@ fn store(
 /// The same id came before: the answer of then, as far as it still holds.
 fn repeated(scope: &Scope<'_>, task: &NewTask, offer: Option<&Claim>) -> Result<Submitted> {
     let batch = offer.map(|offer| Batch { session: offer.session, sequence: offer.sequence });
-    if batch.is_none() || scope.index.grants.batch_of(task.id) != batch {
-        return Ok(Submitted::Stored);
-    }
-    let (epoch, granted_at) = scope.connection.query_row(
-        "/* submit.repeated */ SELECT epoch, granted_at FROM task WHERE id = ?",
+    let same_grant = batch.is_some() && scope.index.grants.batch_of(task.id) == batch;
+    let (epoch, created_at, granted_at) = scope.connection.query_row(
+        "/* submit.repeated */ SELECT epoch, created_at, granted_at FROM task WHERE id = ?",
         [task.id.as_bytes()],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
     )?;
-    let granted_at = duly_core::time::Timestamp::clamped(granted_at);
-    Ok(Submitted::HandedOff { epoch, granted_at })
+    Ok(match granted_at.filter(|_| same_grant) {
+        Some(at) => Submitted::HandedOff { epoch, granted_at: Timestamp::clamped(at) },
+        None => Submitted::Stored { at: Timestamp::clamped(created_at) },
+    })
 }
 
 fn key_hash(task: &NewTask, idempotency: &Idempotency) -> [u8; 32] {

@@ -25,17 +25,19 @@ enum Trouble {
     KillNode,
     KillLeader,
     PauseNode,
+    StallNode,
     RestartNode,
     CrashDatabase,
     TerminateConnections,
     CutNode,
     CutAll,
     HoldNode,
+    DelayAnswers,
     ThrowAnswersAway,
 }
 
 /// A round.
-const ROUND: [Trouble; 16] = [
+const ROUND: [Trouble; 20] = [
     Trouble::KillWorker,
     Trouble::KillWorker,
     Trouble::KillWorker,
@@ -44,6 +46,9 @@ const ROUND: [Trouble; 16] = [
     Trouble::KillNode,
     Trouble::KillLeader,
     Trouble::PauseNode,
+    Trouble::StallNode,
+    Trouble::StallNode,
+    Trouble::StallNode,
     Trouble::RestartNode,
     Trouble::CrashDatabase,
     Trouble::TerminateConnections,
@@ -51,6 +56,7 @@ const ROUND: [Trouble; 16] = [
     Trouble::CutNode,
     Trouble::CutAll,
     Trouble::HoldNode,
+    Trouble::DelayAnswers,
     Trouble::ThrowAnswersAway,
 ];
 /// After a fault, work has to go on within this time: nodes and workers must notice, and suspects
@@ -58,17 +64,23 @@ const ROUND: [Trouble; 16] = [
 const RECOVERY: Duration = Duration::from_secs(60);
 /// How long a node is cut off from its database, in seconds.
 const APART: std::ops::Range<f64> = 0.5..10.0;
+/// How long a node stalls, in seconds: less than clients wait for an answer, so that it finds their
+/// requests when it goes on, and long enough for every reading of the database's clock to be old.
+const STALL: std::ops::Range<f64> = 0.6..2.5;
+/// How late the answers of the database are, in seconds.
+const LATE: std::ops::Range<f64> = 0.6..1.5;
 
 impl Trouble {
     fn kind(self) -> FaultKind {
         match self {
             Self::KillWorker | Self::KillNode => FaultKind::Kill,
             Self::KillLeader => FaultKind::Leaderless,
-            Self::PauseNode => FaultKind::Pause,
+            Self::PauseNode | Self::StallNode => FaultKind::Pause,
             Self::RestartWorker | Self::RestartNode | Self::CrashDatabase => FaultKind::Restart,
             Self::TerminateConnections => FaultKind::Terminate,
             Self::CutNode | Self::CutAll => FaultKind::Cut,
             Self::HoldNode => FaultKind::Hold,
+            Self::DelayAnswers => FaultKind::Delay,
             Self::ThrowAnswersAway => FaultKind::Reset,
         }
     }
@@ -141,6 +153,10 @@ impl Nemesis {
             Trouble::PauseNode => {
                 cluster.pause_node(node, observe_for(NODE_TTL.mul_f64(3.5))).await
             }
+            Trouble::StallNode => {
+                let stall = Duration::from_secs_f64(self.random.random_range(STALL));
+                cluster.pause_node(node, observe_for(stall)).await
+            }
             Trouble::RestartNode => cluster.restart_node(node).await,
             Trouble::CrashDatabase => {
                 let away = Duration::from_millis(self.random.random_range(0..2_000));
@@ -150,6 +166,10 @@ impl Nemesis {
             Trouble::CutNode => cluster.part(FaultKind::Cut, &[node], apart).await,
             Trouble::CutAll => cluster.part(FaultKind::Cut, &all, apart).await,
             Trouble::HoldNode => cluster.part(FaultKind::Hold, &[node], apart).await,
+            Trouble::DelayAnswers => {
+                let late = Duration::from_secs_f64(self.random.random_range(LATE));
+                cluster.delay_answers(node, late, observe_for(2 * late)).await
+            }
             Trouble::ThrowAnswersAway => {
                 let gate = &cluster.seats[node].gate;
                 throw_answers_away(gate, &cluster.notes, RECOVERY).await

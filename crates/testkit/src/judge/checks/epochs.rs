@@ -10,7 +10,7 @@ use crate::judge::class::Class;
 use crate::judge::execution::Execution;
 use crate::judge::findings::Findings;
 
-/// How much a start may seem early: times are asked for in whole milliseconds.
+/// How much a start may seem early: servers keep times in whole milliseconds.
 const EARLY_TOLERANCE: i128 = MS as i128;
 
 pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
@@ -34,14 +34,22 @@ fn check_repeats(case: &Case<'_>, found: &mut Findings) {
 }
 
 fn check_early(case: &Case<'_>, found: &mut Findings) {
-    let Some(run_at) = case.key.and_then(|key| key.run_at) else { return };
-    let due = i128::from(run_at) * i128::from(MS);
-    for execution in case.executions {
-        let Some(start) = execution.start else { continue };
-        let early = due - (i128::from(start) + case.book.run.real_minus_mono_ns);
-        if early > EARLY_TOLERANCE {
-            let detail = format!("epoch {} began {} ms early", execution.epoch, early / 1_000_000);
-            found.add(case.violation(Class::EarlyStart, start, detail));
+    let Some(key) = case.key else { return };
+    // Both on the monotonic clock. A start at an instant is judged by the real-time clock of the
+    // machine, a delay by the client's send time: neither asks the server what time it is.
+    let at =
+        key.run_at.map(|at| i128::from(at) * i128::from(MS) - case.book.run.real_minus_mono_ns);
+    let delayed = key.delayed_until.map(i128::from);
+    for (due, since) in [(at, "the time that was asked for"), (delayed, "the send time + delay")] {
+        let Some(due) = due else { continue };
+        for execution in case.executions {
+            let Some(start) = execution.start else { continue };
+            let early = due - i128::from(start);
+            if early > EARLY_TOLERANCE {
+                let (epoch, ms) = (execution.epoch, early / 1_000_000);
+                let detail = format!("epoch {epoch} began {ms} ms before {since}");
+                found.add(case.violation(Class::EarlyStart, start, detail));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Changes of what was executed when, and of why leases ended.
 
+use std::time::Duration;
+
 use duly_core::state::Status;
 use duly_testkit::effects::{Effect, Ev};
 use duly_testkit::history::{Call, Verb};
@@ -34,6 +36,22 @@ pub(super) fn start_early(history: &mut History, random: &mut StdRng) -> Option<
     })?;
     let due = due(history, &history.effects[place].event)?;
     move_to(&mut history.effects[place], random.random_range(0..due - 1));
+    Some(Class::EarlyStart)
+}
+
+pub(super) fn start_before_delay(history: &mut History, random: &mut StdRng) -> Option<Class> {
+    let until = |history: &History, effect: &Effect| {
+        let key = shown_of(history, effect.task)?.key.clone();
+        let is_it = |call: &Call| call.f == Verb::Submit && call.key == key;
+        let first = history.client.iter().find(|line| is_it(&line.event))?;
+        let delay = Duration::from_secs_f64(first.event.delay_seconds?).as_millis();
+        u64::try_from(delay).ok().map(|delay| ms(first) + delay).filter(|until| *until > 2)
+    };
+    let place = pick(&history.effects, random, |line| {
+        line.event.ev == Ev::Start && until(history, &line.event).is_some()
+    })?;
+    let until = until(history, &history.effects[place].event)?;
+    move_to(&mut history.effects[place], random.random_range(0..until - 1));
     Some(Class::EarlyStart)
 }
 

@@ -40,7 +40,7 @@ pub(super) fn answer_twice(history: &mut History, random: &mut StdRng) -> Option
     let is_ok = |call: &Call| call.f == Verb::Submit && call.phase == Phase::Ok;
     let place = pick(&history.client, random, |line| is_ok(&line.event))?;
     let key = history.client[place].event.key.clone()?;
-    let about = About { key: &key, task: "other", due: None };
+    let about = About { key: &key, task: "other", ..About::default() };
     history.call(6_000, Verb::Submit, Some(Phase::Ok), &about);
     Some(Class::Duplicated)
 }

@@ -13,7 +13,7 @@ const LINES: Format = Format::Lines("application/x-ndjson");
 
 #[tokio::test]
 async fn items_are_judged_one_by_one() {
-    let body = r#" [{"type":"a"}, {"type":"A"}, 7, {"type":"b","payload":[1, 2]}] "#;
+    let body = r#" [{"type":"a"}, {"type":"!"}, 7, {"type":"b","payload":[1, 2]}] "#;
     let bad = Some(Code::InvalidFields);
     assert_eq!(codes(body, Format::Array).await, Ok(vec![None, bad, bad, None]));
     let body = "{\"type\":\"a\"}\r\n\n{oops\n{\"type\":\"\u{e9}\"}\n  \n{\"type\":\"b\"}";

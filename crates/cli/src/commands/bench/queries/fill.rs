@@ -198,7 +198,7 @@ impl Filler {
         let finishes: Vec<_> = leases.iter().map(|lease| self.end(lease)).collect();
         self.sequence += 1;
         let (session, sequence) = (self.session, self.sequence);
-        let claim = Some(Claim { session, sequence, max: BATCH });
+        let claim = Some(Claim::new(session, sequence, BATCH));
         let answer = self.store.exchange(Exchange { session, finishes, claim }).await?;
         ensure!(answer.finished.iter().all(|it| *it == Finished::Done), "an outcome was refused");
         Ok(answer.leases)
@@ -240,7 +240,7 @@ impl Filler {
             },
             priority: Priority::new(DEFAULT_PRIORITY).expect("within the limit"),
             run_at,
-            created_at: now,
+            delay: None,
             retries: 0,
             back_off: BackOff::default(),
             timeout: None,

@@ -26,13 +26,13 @@ impl Held {
         let types = vec![UNSERVED.to_owned()];
         let worker = client.register(&RegisterRequest { types, ..Default::default() }).await?;
         let session = worker.session_id;
-        let claim = ClaimRequest { session_id: session, seq: SEQ, max: BATCH, wait_seconds: None };
+        let claim = ClaimRequest::new(session, SEQ, BATCH);
         let leases = client.claim(&claim).await?.leases.len();
         ensure!(leases > 0, "no task runs");
         let mut heart = JoinSet::new();
         let (beating, every) = (client.clone(), Duration::from_secs_f64(worker.heartbeat_seconds));
         heart.spawn(async move {
-            let beat = HeartbeatRequest { received: vec![SEQ], unstarted: Vec::new() };
+            let beat = HeartbeatRequest { received: vec![SEQ], ..HeartbeatRequest::default() };
             let mut beats = tokio::time::interval(every);
             loop {
                 beats.tick().await;

@@ -25,6 +25,9 @@ pub(super) struct Checkpoint {
     pub(super) at: Position,
     /// Lines that became tasks.
     pub(super) submitted: u64,
+    /// Lines whose tasks were there already.
+    #[serde(default)]
+    pub(super) existing: u64,
     /// Lines that did not.
     pub(super) rejected: u64,
     /// How long the list of the latter is.
@@ -35,7 +38,7 @@ impl Checkpoint {
     /// The beginning of an import.
     pub(super) fn new(import: String, server: String) -> Self {
         let at = Position::default();
-        Self { import, server, at, submitted: 0, rejected: 0, rejected_bytes: 0 }
+        Self { import, server, at, submitted: 0, existing: 0, rejected: 0, rejected_bytes: 0 }
     }
 
     /// What an earlier process left, if there was one.

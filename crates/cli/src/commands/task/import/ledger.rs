@@ -1,13 +1,11 @@
 //! What became of the lines, in their order: counted, listed where they were rejected, and noted
 //! in the checkpoint.
 
-use duly_core::id::TaskId;
-
 use super::checkpoint::{Checkpoint, Keeper};
 use super::progress::Progress;
 use super::reader::{Position, Rejection};
 use super::rejected::Rejected;
-use super::sender::Answered;
+use super::sender::{Answered, Taken};
 use crate::args::{ImportArgs, Output};
 use crate::output;
 
@@ -44,7 +42,7 @@ impl<'a> Ledger<'a> {
         let mut rejections = batch.bad;
         for (before, answer) in batch.places.into_iter().zip(answers) {
             match answer {
-                Ok(id) => ids.push((before, id)),
+                Ok(taken) => ids.push((before, taken)),
                 Err(problem) => rejections.push(Rejection { before, problem }),
             }
         }
@@ -59,7 +57,7 @@ impl<'a> Ledger<'a> {
         }
         self.rejected.add(&rejections)?;
         self.checkpoint.at = batch.end;
-        self.checkpoint.submitted += ids.len() as u64;
+        self.count(ids.iter().map(|(_, taken)| taken));
         self.checkpoint.rejected += rejections.len() as u64;
         self.checkpoint.rejected_bytes = self.rejected.bytes();
         self.progress.show(self.checkpoint.at);
@@ -78,19 +76,26 @@ impl<'a> Ledger<'a> {
     }
 
     /// The next start begins with this line again, so it does not count yet.
-    fn stop_at(&mut self, first: &Rejection, ids: &[(Position, TaskId)]) -> anyhow::Result<()> {
+    fn stop_at(&mut self, first: &Rejection, ids: &[(Position, Taken)]) -> anyhow::Result<()> {
         let earlier = ids.iter().filter(|(before, _)| before.line < first.before.line);
-        self.checkpoint.submitted += earlier.count() as u64;
+        self.count(earlier.map(|(_, taken)| taken));
         self.checkpoint.at = first.before;
         self.tell(first);
         self.rejected.add(std::slice::from_ref(first))
     }
 
-    fn print(&self, ids: &[(Position, TaskId)]) -> anyhow::Result<()> {
+    fn count<'t>(&mut self, taken: impl Iterator<Item = &'t Taken>) {
+        for taken in taken {
+            let sum = &mut self.checkpoint;
+            *(if taken.existed { &mut sum.existing } else { &mut sum.submitted }) += 1;
+        }
+    }
+
+    fn print(&self, ids: &[(Position, Taken)]) -> anyhow::Result<()> {
         if self.args.client.output != Output::Id || ids.is_empty() {
             return Ok(());
         }
-        let ids: Vec<_> = ids.iter().map(|(_, id)| id.to_string()).collect();
+        let ids: Vec<_> = ids.iter().map(|(_, taken)| taken.id.to_string()).collect();
         self.progress.aside(|| output::data(&ids.join("\n")))
     }
 

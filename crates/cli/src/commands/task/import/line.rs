@@ -114,6 +114,7 @@ fn problem(status: u16, code: &str, title: &str, detail: String) -> Box<Problem>
         detail,
         request_id: None,
         errors: Vec::new(),
+        candidates: Vec::new(),
     })
 }
 

@@ -23,7 +23,15 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 /// A batch, and what became of each of its tasks.
 pub(super) struct Answered {
     pub(super) batch: Batch,
-    pub(super) answers: Vec<Result<TaskId, Problem>>,
+    pub(super) answers: Vec<Result<Taken, Problem>>,
+}
+
+/// A task that the server has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) id: TaskId,
+    /// Whether it was there before this import sent it.
+    pub(super) existed: bool,
 }
 
 /// The way to the server, which all batches in flight share.
@@ -49,7 +57,8 @@ impl<'a> Sender<'a> {
     pub(super) async fn send(&self, mut batch: Batch) -> anyhow::Result<Option<Answered>> {
         let tasks = std::mem::take(&mut batch.tasks);
         let mut answers = Answers(vec![None; tasks.len()]);
-        let mut parts = vec![Part { places: (0..tasks.len()).collect(), tasks }];
+        let places = (0..tasks.len()).collect();
+        let mut parts = vec![Part { places, tasks, was_sent: false }];
         let mut waits = Waits::new();
         while let Some(mut part) = parts.pop() {
             if part.tasks.is_empty() {
@@ -70,6 +79,7 @@ impl<'a> Sender<'a> {
                 Err(error) if error.is_retryable() => (error.to_string(), error.retry_after()),
                 Err(error) => return Err(error.into()),
             };
+            part.was_sent = true;
             parts.push(part);
             self.say(&why);
             tokio::select! {
@@ -93,6 +103,8 @@ impl<'a> Sender<'a> {
 struct Part {
     places: Vec<usize>,
     tasks: Vec<SubmitRequest>,
+    /// Whether they were sent before: the server may have taken them although its answer was lost.
+    was_sent: bool,
 }
 
 impl Part {
@@ -102,12 +114,13 @@ impl Part {
         (half < self.tasks.len()).then(|| Self {
             places: self.places.split_off(half),
             tasks: self.tasks.split_off(half),
+            was_sent: self.was_sent,
         })
     }
 }
 
 /// What is known of each task of a batch.
-struct Answers(Vec<Option<Result<TaskId, Problem>>>);
+struct Answers(Vec<Option<Result<Taken, Problem>>>);
 
 impl Answers {
     /// Takes the answers to a part, and leaves in it what may be taken later. Returns why, if
@@ -119,7 +132,10 @@ impl Answers {
         let mut why = None;
         for (item, &place) in items.into_iter().zip(&part.places) {
             match item {
-                BatchItem::Accepted { task_id, .. } => self.0[place] = Some(Ok(task_id)),
+                BatchItem::Accepted { task_id, replayed, .. } => {
+                    let existed = replayed && !part.was_sent;
+                    self.0[place] = Some(Ok(Taken { id: task_id, existed }));
+                }
                 BatchItem::Refused { problem, .. } if may_pass(&problem) => {
                     why = Some(problem.to_string());
                 }
@@ -179,7 +195,7 @@ mod tests {
     #[test]
     fn a_part_is_halved_until_each_task_stands_alone() {
         let tasks = ["a", "b", "c", "d", "e"].map(SubmitRequest::new).to_vec();
-        let mut parts = vec![Part { places: (0..5).collect(), tasks }];
+        let mut parts = vec![Part { places: (0..5).collect(), tasks, was_sent: false }];
         let (mut alone, mut cuts) = (Vec::new(), 0);
         while let Some(mut part) = parts.pop() {
             match part.halve() {

@@ -69,8 +69,8 @@ impl PostgresStore {
         Ok(refused)
     }
 
-    /// When a claim of this session could be granted something. What it may not have now does not
-    /// count, or it would ask for it again and again.
+    /// When this claim, or one for all lanes of the session, could be granted something. What it may
+    /// not have now does not count, or it would ask for it again and again.
     pub(super) async fn next_due(&self, trade: &Trade<'_>, traded: &Traded) -> Result<Option<i64>> {
         let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
             return Ok(None);
@@ -79,7 +79,7 @@ impl PostgresStore {
         if (traded.echo && traded.leases.is_empty()) || is_held_back {
             return Ok(None);
         }
-        let serves = self.claimable(session);
+        let serves = trade.claimable(self, session);
         let suspects = self.heads.suspects(traded.now, &serves);
         if suspects.is_empty() || !self.is_busy(trade, traded).await? {
             return Ok(self.heads.next(|_, range| serves(range.lane)));

@@ -1,10 +1,19 @@
 //! The commands of the client, against a real server: data on standard output, talk on standard
 //! error, and an exit code that scripts can rely on.
 
+mod columns;
+mod dead_letters;
+mod doctor;
+mod nodes;
+mod several;
+mod verbose;
+
 use std::path::Path;
 
 use duly_testkit::Server;
 use duly_testkit::command::{self, Ended};
+use duly_testkit::terminal::{self, Shown};
+use duly_testkit::wait::{PATIENCE, eventually};
 
 const DULY: &str = env!("CARGO_BIN_EXE_duly");
 const ABSENT: &str = "01920000-0000-7000-8000-000000000000";
@@ -28,6 +37,29 @@ impl World {
     async fn duly(&self, arguments: &[&str]) -> anyhow::Result<Ended> {
         run(&[arguments, &["--server", self.server.url()]].concat()).await
     }
+
+    /// The same with these variables in its environment.
+    async fn duly_with(
+        &self,
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> anyhow::Result<Ended> {
+        let line = [arguments, &["--server", self.server.url()]].concat();
+        command::run_with(Path::new(DULY), &line, variables).await
+    }
+
+    /// The same on a terminal of 80 columns, where this is typed.
+    async fn duly_on_terminal(&self, arguments: &[&str], typed: &str) -> anyhow::Result<Shown> {
+        let line = [arguments, &["--server", self.server.url()]].concat();
+        terminal::run(Path::new(DULY), &line, &[], 80, typed).await
+    }
+
+    /// A task that has failed; its id.
+    async fn failed(&self) -> anyhow::Result<String> {
+        let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":9}"#, "--retries", "0"];
+        let ended = self.duly(&[&flaky[..], &["--wait", "-o", "id"]].concat()).await?;
+        Ok(ended.line()?.to_owned())
+    }
 }
 
 async fn run(arguments: &[&str]) -> anyhow::Result<Ended> {
@@ -42,7 +74,7 @@ async fn waiting_for_a_task_prints_its_result() -> anyhow::Result<()> {
     let ended = world.duly(&["task", "run", "echo", "-d", r#"{"hi":1}"#, "--wait"]).await?;
     assert_eq!((ended.code, ended.line()?), (Some(0), r#"{"hi":1}"#));
     assert!(ended.stderr.contains("SUCCESS"), "{ended:?}");
-    let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":1}"#, "--wait", "60s", "-o", "json"];
+    let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":1}"#, "--wait=60s", "-o", "json"];
     let ended = world.duly(&flaky).await?;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let task = ended.json()?;
@@ -66,12 +98,12 @@ async fn a_task_that_fails_exits_6() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_wait_that_is_over_exits_7_and_the_task_goes_on() -> anyhow::Result<()> {
     let world = World::start().await?;
-    let run = ["task", "run", "echo", "-d", "1", "--delay", "2s", "--wait", "50ms"];
+    let run = ["task", "run", "echo", "-d", "1", "--delay", "2s", "--wait=50ms"];
     let ended = world.duly(&run).await?;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(7), ""), "{ended:?}");
     let advice = ended.stderr.split("duly task get ").nth(1).expect("it says how to go on");
     let id = advice.split(' ').next().expect("an id");
-    let ended = world.duly(&["task", "get", id, "--wait", "1ms"]).await?;
+    let ended = world.duly(&["task", "get", id, "--wait=1ms"]).await?;
     assert_eq!(ended.code, Some(7), "{ended:?}");
     let ended = world.duly(&["task", "get", id, "--wait"]).await?;
     assert_eq!((ended.code, ended.line()?), (Some(0), "1"), "{ended:?}");
@@ -107,6 +139,11 @@ async fn bad_flags_exit_2_and_bad_requests_1() -> anyhow::Result<()> {
         &["task", "run"][..],
         &["task", "run", "echo", "--nonsense"],
         &["task", "run", "echo", "--delay", "soon"],
+        &["task", "run", "echo", "-d", "no json"],
+        &["task", "run", "echo", "--wait=soon"],
+        &["task", "run", "echo", "--backoff", "sometimes"],
+        &["task", "edit", ABSENT, "-d", "{"],
+        &["task", "get", "01920000-000"],
         &["task", "run", "echo", "--delay", "1s", "--at", "2030-01-01T00:00:00Z"],
         &["task", "run", "echo", "--priority", "x"],
         &["task", "get", "not-an-id"],
@@ -120,10 +157,9 @@ async fn bad_flags_exit_2_and_bad_requests_1() -> anyhow::Result<()> {
     let ended = run(&["task", "list", "--server", "ftp://x"]).await?;
     assert_eq!(ended.code, Some(2), "{ended:?}");
     for (command, code) in [
-        (&["task", "run", "ECHO"][..], "INVALID_FIELDS"),
+        (&["task", "run", "!echo"][..], "INVALID_FIELDS"),
         (&["task", "run", "echo", "--priority", "10"], "INVALID_FIELDS"),
         (&["task", "list", "--cursor", "x"], "INVALID_CURSOR"),
-        (&["task", "run", "echo", "-d", "no json"], "not JSON"),
     ] {
         let ended = world.duly(command).await?;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{command:?}: {ended:?}");
@@ -193,12 +229,6 @@ async fn doctor_exits_0_when_nothing_is_in_the_way_and_1_otherwise() -> anyhow::
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let pid = format!("pid {}", world.server.pid());
     assert!(ended.stdout.contains(&pid) && ended.stdout.contains("ready"), "{ended:?}");
-    let ended = run(&["doctor", "--data", data, "--server", NOWHERE, "-o", "json"]).await?;
-    assert_eq!(ended.code, Some(0), "before the first start nothing runs: {ended:?}");
-    let findings = ended.json()?;
-    let states: Vec<_> =
-        findings.as_array().into_iter().flatten().map(|one| &one["state"]).collect();
-    assert!(states.contains(&&"warn".into()), "{findings}");
     let ended = world.duly(&["doctor", "--data", "/proc/duly"]).await?;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("FAILED") && ended.stdout.contains("--data"), "{ended:?}");
@@ -264,10 +294,11 @@ async fn dead_letters_are_not_deleted_by_mistake() -> anyhow::Result<()> {
     let world = World::start().await?;
     for (arguments, code, words) in [
         (vec!["dlq", "purge", "--all"], 2, "--yes"),
-        (vec!["dlq", "purge", "--yes"], 1, "give a filter"),
+        (vec!["dlq", "purge", "--yes"], 2, "give a filter"),
         (vec!["dlq", "purge", "--yes", "color:red"], 1, "no known key"),
+        (vec!["bulk", "delete", "type:flaky"], 2, "--yes"),
         (vec!["dlq", "list", "type:a", "--filter", "type:a"], 2, "cannot be used with"),
-        (vec!["dlq", "replay", "--per-second", "0"], 1, "/perSecond"),
+        (vec!["dlq", "replay", "--all", "--per-second", "0"], 1, "/perSecond"),
     ] {
         let ended = world.duly(&arguments).await?;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{ended:?}");
@@ -279,8 +310,11 @@ async fn dead_letters_are_not_deleted_by_mistake() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_paused_queue_is_seen_explained_and_resumed() -> anyhow::Result<()> {
     let world = World::start().await?;
-    let ended = world.duly(&["queue", "pause", "mail"]).await?;
+    let ended = world.duly(&["queue", "resume", "mail"]).await?;
     assert_eq!(ended.code, Some(3), "no task was ever submitted to it: {ended:?}");
+    let ended = world.duly(&["queue", "pause", "mail"]).await?;
+    assert_eq!(ended.code, Some(0), "it can be paused before its first task: {ended:?}");
+    assert_eq!(world.duly(&["queue", "resume", "mail"]).await?.code, Some(0));
     let first = ["task", "run", "echo", "--queue", "mail", "--wait"];
     assert_eq!(world.duly(&first).await?.code, Some(0));
     let ended = world.duly(&["queue", "pause", "mail", "--note", "the relay is down"]).await?;
@@ -299,5 +333,73 @@ async fn a_paused_queue_is_seen_explained_and_resumed() -> anyhow::Result<()> {
     assert_eq!(world.duly(&["task", "get", &id, "--wait"]).await?.code, Some(0));
     let ended = world.duly(&["task", "explain", &id, "-o", "json"]).await?;
     assert_eq!(ended.json()?["reasons"][0]["code"], "ENDED", "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_without_a_reason_needs_no_colon() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    for (reason, said) in [(&[][..], "attempts\n"), (&["--reason", "late"], "attempts: late\n")] {
+        let ended = world.duly(&["task", "run", "echo", "--delay", "1h", "-o", "id"]).await?;
+        let id = ended.line()?.to_owned();
+        let cancel = world.duly(&[&["task", "cancel", &id], reason].concat()).await?;
+        assert_eq!(cancel.code, Some(0), "{cancel:?}");
+        let ended = world.duly(&["task", "get", &id, "--wait"]).await?;
+        assert_eq!(ended.code, Some(6), "{ended:?}");
+        assert!(ended.stderr.ends_with(&format!("CANCELLED after 0 {said}")), "{ended:?}");
+        let table = world.duly(&["task", "get", &id]).await?.stdout;
+        let error = table.lines().find(|line| line.starts_with("error")).expect("an error");
+        assert!(error.ends_with("CANCELLED") || error.ends_with(": late"), "{table}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bulk_action_for_other_states_says_once_what_it_takes() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let ended = world.duly(&["bulk", "cancel", "status:failed"]).await?;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.stderr.matches("`status:failed`").count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("only BLOCKED, PENDING or RUNNING here"), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_word_after_wait_is_the_type() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let ended = world.duly(&["task", "run", "--wait", "echo", "-d", "7"]).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), "7"), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn retries_are_spaced_as_the_command_line_says() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let flaky = ["task", "run", "flaky", "-d", r#"{"failTimes":1}"#];
+    let ended = world.duly(&[&flaky[..], &["--backoff", "none", "--wait=20s"]].concat()).await?;
+    assert_eq!((ended.code, ended.line()?), (Some(0), r#"{"attempts":2}"#), "{ended:?}");
+    let hour = ["--backoff", "fixed,base=1h,jitter=none", "-o", "id"];
+    let id = world.duly(&[&flaky[..], &hour].concat()).await?.line()?.to_owned();
+    let waits = || async {
+        let ended = world.duly(&["task", "explain", &id]).await.ok()?;
+        ended.stdout.contains("the next one waits until").then_some(())
+    };
+    eventually("the task waits for an hour", PATIENCE, waits).await
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_a_worker_that_does_not_serve_the_type() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let server = Server::start(Path::new(DULY), data.path(), &["--concurrency", "0"]).await?;
+    let world = World { server, data };
+    for (task_type, next) in [
+        ("echo", "next: duly worker run\n"),
+        ("shell", "next: duly worker run --allow-shell\n"),
+        ("email", "registers the type email; docs/worker-protocol.md"),
+    ] {
+        let id = world.duly(&["task", "run", task_type, "-o", "id"]).await?.line()?.to_owned();
+        let ended = world.duly(&["task", "explain", &id]).await?;
+        assert!(ended.stderr.contains(next), "{ended:?}");
+    }
     Ok(())
 }

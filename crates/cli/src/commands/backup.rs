@@ -1,0 +1,143 @@
+//! `duly backup`: a copy of the store, from a server that works or from a directory.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use duly_client::{Backup, Client};
+use duly_core::ports::clock::Clock as _;
+use duly_core::ports::store::CopyProgress;
+use duly_store::clock::SystemClock;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::BackupArgs;
+use crate::exit::{Ending, Usage};
+use crate::{output, wiring};
+
+/// Bytes after which the file is synced: all at the end would hold up a server on the same disk.
+const SYNC: u64 = 16 << 20;
+/// How often a server is asked how far it is.
+const ASK: Duration = Duration::from_millis(250);
+
+pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<Ending> {
+    let target = args.file.clone().unwrap_or_else(default_name);
+    if target.exists() {
+        let name = target.display();
+        return Err(Usage::new(format!("{name} is there already; name another file")).into());
+    }
+    let part = Part::beside(&target);
+    let bytes = match &args.data {
+        Some(data) => copy_directory(data, &part.0)?,
+        None => super::block_on(download(args, &part.0))?,
+    };
+    fs::rename(&part.0, &target).with_context(|| format!("cannot make {}", target.display()))?;
+    output::data(&target.display().to_string())?;
+    output::say(&format!("{bytes} bytes; next: duly restore {} --data DIR", target.display()));
+    Ok(Ending::Ok)
+}
+
+fn default_name() -> PathBuf {
+    let now = SystemClock::default().now().to_string();
+    let plain: String = now.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("duly-{plain}.db").into()
+}
+
+/// A file that is not whole yet; removed unless it gets its name.
+struct Part(PathBuf);
+
+impl Part {
+    fn beside(target: &Path) -> Self {
+        let mut name = target.as_os_str().to_owned();
+        name.push(".part");
+        Self(name.into())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // It is not there if all went well.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// Copies a database that no server has open; answers its size.
+fn copy_directory(data: &Path, part: &Path) -> anyhow::Result<u64> {
+    let bar = Bar::new("copying");
+    wiring::back_up_directory(data, part, |progress| bar.show(progress))?;
+    bar.clear();
+    Ok(fs::metadata(part)?.len())
+}
+
+/// Has the server copy its store and reads the copy; answers its size.
+async fn download(args: &BackupArgs, part: &Path) -> anyhow::Result<u64> {
+    let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+    let bar = Bar::new("copying on the server");
+    let backup = tokio::select! {
+        backup = client.back_up() => backup?,
+        () = follow(&client, &bar) => bail!("the progress of a backup never ends"),
+    };
+    bar.clear();
+    let bar = Bar::new("reading the copy");
+    let written = receive(backup, part, &bar).await?;
+    bar.clear();
+    Ok(written)
+}
+
+/// Shows how far the server is, for as long as it is asked.
+async fn follow(client: &Client, bar: &Bar) {
+    loop {
+        tokio::time::sleep(ASK).await;
+        // A server that does not tell is no reason to give the backup up.
+        let Ok(state) = client.backup_state().await else { continue };
+        if let (Some(copied_bytes), Some(total_bytes)) = (state.copied_bytes, state.total_bytes) {
+            bar.show(CopyProgress { copied_bytes, total_bytes });
+        }
+    }
+}
+
+async fn receive(mut backup: Backup, part: &Path, bar: &Bar) -> anyhow::Result<u64> {
+    let cannot = || format!("cannot write {}", part.display());
+    let mut file = File::create(part).with_context(cannot)?;
+    let expected = backup.bytes();
+    let total_bytes = expected.unwrap_or(0);
+    let (mut copied_bytes, mut synced) = (0, 0);
+    while let Some(chunk) = backup.next().await? {
+        file.write_all(chunk.as_ref()).with_context(cannot)?;
+        copied_bytes += chunk.as_ref().len() as u64;
+        if copied_bytes / SYNC > synced {
+            synced = copied_bytes / SYNC;
+            file.sync_data().with_context(cannot)?;
+        }
+        bar.show(CopyProgress { copied_bytes, total_bytes });
+    }
+    if expected.is_some_and(|bytes| bytes != copied_bytes) {
+        bail!("the connection ended after {copied_bytes} of {total_bytes} bytes; run this again");
+    }
+    file.sync_all().with_context(cannot)?;
+    Ok(copied_bytes)
+}
+
+/// Progress on standard error, where a person looks at it.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(what: &'static str) -> Self {
+        let bar = ProgressBar::new(0).with_message(what);
+        let template = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    fn show(&self, progress: CopyProgress) {
+        self.0.set_length(progress.total_bytes);
+        self.0.set_position(progress.copied_bytes);
+    }
+
+    fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}

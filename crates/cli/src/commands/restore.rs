@@ -1,0 +1,16 @@
+//! `duly restore`: a backup in the place of a database.
+
+use crate::args::RestoreArgs;
+use crate::exit::Ending;
+use crate::{output, wiring};
+
+pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<Ending> {
+    let restored = wiring::restore_directory(&args.file, &args.data, args.replace)?;
+    let tasks = output::count(restored.tasks, "task");
+    output::say(&format!("restored {tasks} into {}", args.data.display()));
+    if let Some(replaced) = restored.replaced {
+        output::say(&format!("what was there before is now {}", replaced.display()));
+    }
+    output::say(&format!("next: duly dev --data {}", args.data.display()));
+    Ok(Ending::Ok)
+}

@@ -1,0 +1,71 @@
+//! Bugs that a test build carries, asleep. One that is switched on must be found by the tests that
+//! claim to look for it; a build without the feature has none of this.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A bug that can be switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// A submit is answered before it is committed.
+    AcknowledgeBeforeCommit,
+    /// An outcome is accepted for whatever lease the task is under, whoever sends it.
+    FinishWithoutEpoch,
+    /// The end of a session takes back the tasks it once had, also from those who have them now.
+    ReapById,
+    /// After a retry or a loss the next grant has the same number as the last.
+    EpochResetOnRetry,
+    /// The beat of a session that has ended opens it again and gives back the leases it had.
+    BeatAfterEnd,
+    /// A commit that found no room on the disk is answered as if it had been made.
+    SwallowDiskFull,
+    /// On PostgreSQL: a node takes an answer that arrives late for a clock that was set back, and
+    /// computes due times from its own idea of the time.
+    LateReading,
+}
+
+impl PlantedBug {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::AcknowledgeBeforeCommit,
+        Self::FinishWithoutEpoch,
+        Self::ReapById,
+        Self::EpochResetOnRetry,
+        Self::BeatAfterEnd,
+        Self::SwallowDiskFull,
+        Self::LateReading,
+    ];
+
+    /// Its name on a command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AcknowledgeBeforeCommit => "acknowledge-before-commit",
+            Self::FinishWithoutEpoch => "finish-without-epoch",
+            Self::ReapById => "reap-by-id",
+            Self::EpochResetOnRetry => "epoch-reset-on-retry",
+            Self::BeatAfterEnd => "beat-after-end",
+            Self::SwallowDiskFull => "swallow-disk-full",
+            Self::LateReading => "late-reading",
+        }
+    }
+}
+
+impl fmt::Display for PlantedBug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// There is no bug of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("no planted bug is called {0}")]
+pub struct NoSuchBug(String);
+
+impl FromStr for PlantedBug {
+    type Err = NoSuchBug;
+
+    fn from_str(name: &str) -> std::result::Result<Self, NoSuchBug> {
+        let known = Self::ALL.into_iter().find(|bug| bug.as_str() == name);
+        known.ok_or_else(|| NoSuchBug(name.to_owned()))
+    }
+}
