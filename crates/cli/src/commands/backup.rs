@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use duly_client::{Backup, Client};
@@ -16,8 +16,9 @@ use crate::args::BackupArgs;
 use crate::exit::{Ending, Usage};
 use crate::{output, wiring};
 
-/// Bytes after which the file is synced: all at the end would hold up a server on the same disk.
-const SYNC: u64 = 16 << 20;
+/// Bytes after which the file is synced. A server on the same disk waits for its own sync as long as
+/// one of ours takes, so they are short, and the disk rests after each as long as it took.
+const SYNC: u64 = 1 << 20;
 /// How often a server is asked how far it is.
 const ASK: Duration = Duration::from_millis(250);
 
@@ -108,7 +109,9 @@ async fn receive(mut backup: Backup, part: &Path, bar: &Bar) -> anyhow::Result<u
         copied_bytes += chunk.as_ref().len() as u64;
         if copied_bytes / SYNC > synced {
             synced = copied_bytes / SYNC;
+            let begun = Instant::now();
             file.sync_data().with_context(cannot)?;
+            tokio::time::sleep(begun.elapsed()).await;
         }
         bar.show(CopyProgress { copied_bytes, total_bytes });
     }
