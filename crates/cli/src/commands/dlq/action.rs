@@ -4,70 +4,70 @@ use duly_client::Client;
 use duly_client::wire::{BulkPreview, PurgeDeadRequest, ReplayDeadRequest};
 use serde::Serialize;
 
-use crate::args::{DlqOrderArgs, DlqReplayArgs, Output};
+use crate::args::{DlqActionArgs, DlqReplayArgs, Output};
 use crate::commands::connect;
-use crate::commands::preview::Order;
+use crate::commands::preview::Action;
 use crate::exit::{Ending, Usage};
 use crate::output;
 
-/// Groups that are counted for a trial run: as many as the server tells.
+/// Groups that a dry run counts: as many as the server returns.
 const GROUPS: u32 = 100;
-const REPLAY: Order = Order { verb: "replay", noun: "dead letter", is_final: false };
-const PURGE: Order = Order { verb: "purge", noun: "dead letter", is_final: true };
+const REPLAY: Action = Action { verb: "replay", noun: "dead letter", is_irreversible: false };
+const PURGE: Action = Action { verb: "purge", noun: "dead letter", is_irreversible: true };
 
 pub(super) async fn replay(args: &DlqReplayArgs) -> anyhow::Result<Ending> {
-    let client = connect(&args.order.client)?;
-    if let Some(ending) = prepare(&client, &REPLAY, &args.order).await? {
+    let client = connect(&args.action.client)?;
+    if let Some(ending) = prepare(&client, &REPLAY, &args.action).await? {
         return Ok(ending);
     }
-    let filter = Some(args.order.filter.text());
-    let order = ReplayDeadRequest { filter, per_second: args.per_second };
-    let done = client.replay_dead_letters(&order).await?;
-    print(&done, done.replayed, "replayed", args.order.client.output)?;
+    let filter = Some(args.action.filter.text());
+    let request = ReplayDeadRequest { filter, per_second: args.per_second };
+    let done = client.replay_dead_letters(&request).await?;
+    print(&done, done.replayed, "replayed", args.action.client.output)?;
     say_more(done.more);
     Ok(Ending::Ok)
 }
 
-pub(super) async fn purge(args: &DlqOrderArgs) -> anyhow::Result<Ending> {
+pub(super) async fn purge(args: &DlqActionArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     if let Some(ending) = prepare(&client, &PURGE, args).await? {
         return Ok(ending);
     }
-    let order = PurgeDeadRequest { filter: Some(args.filter.text()), all: Some(args.all) };
-    let done = client.purge_dead_letters(&order).await?;
+    let request = PurgeDeadRequest { filter: Some(args.filter.text()), all: Some(args.all) };
+    let done = client.purge_dead_letters(&request).await?;
     print(&done, done.purged, "purged", args.client.output)?;
     say_more(done.more);
     Ok(Ending::Ok)
 }
 
-/// What comes before an order: it must say what it is for, and a person may have to agree. Returns
-/// how the command ends if it ends with that.
+/// Requires a filter, and handles the dry run and the confirmation. Returns how the command ends if
+/// it ends here.
 async fn prepare(
     client: &Client,
-    order: &Order,
-    args: &DlqOrderArgs,
+    action: &Action,
+    args: &DlqActionArgs,
 ) -> anyhow::Result<Option<Ending>> {
     if args.filter.is_empty() && !args.all {
-        let verb = order.verb;
+        let verb = action.verb;
         return Err(Usage::new(format!(
-            "say which dead letters to {verb}: give a filter such as type:email, or --all for every \
-             one of them; duly dlq groups shows what there is"
+            "no dead letters selected to {verb}: pass a filter such as type:email, or --all for every \
+             dead letter; duly dlq groups lists them"
         ))
         .into());
     }
     if args.dry_run {
-        order.show(&count(client, args).await?, args.client.output)?;
+        action.print_preview(&count(client, args).await?, args.client.output)?;
         return Ok(Some(Ending::Ok));
     }
-    if order.must_ask(args.yes)? && !order.ask(&count(client, args).await?)? {
-        return Ok(Some(Ending::Unwell));
+    if action.needs_confirmation(args.yes)? && !action.confirm(&count(client, args).await?)? {
+        return Ok(Some(Ending::Unsuccessful));
     }
     Ok(None)
 }
 
-/// How many dead letters are meant. Groups are asked for since their filter means what that of the
-/// order means: `since:` is the time of the failure.
-async fn count(client: &Client, args: &DlqOrderArgs) -> anyhow::Result<BulkPreview> {
+/// Counts the selected dead letters. It reads groups, since their filter has the same meaning:
+/// `since:` is the time of the failure.
+async fn count(client: &Client, args: &DlqActionArgs) -> anyhow::Result<BulkPreview> {
     let page = client.list_error_groups(&args.filter.text(), Some(GROUPS)).await?;
     Ok(BulkPreview {
         dry_run: true,
@@ -77,7 +77,7 @@ async fn count(client: &Client, args: &DlqOrderArgs) -> anyhow::Result<BulkPrevi
     })
 }
 
-/// There are no ids to print: their number stands for them.
+/// Prints the number; the server returns no ids.
 fn print(answer: &impl Serialize, number: u64, done: &str, format: Output) -> anyhow::Result<()> {
     match format {
         Output::Json => output::json(answer),
@@ -88,6 +88,6 @@ fn print(answer: &impl Serialize, number: u64, done: &str, format: Output) -> an
 
 fn say_more(more: bool) {
     if more {
-        output::say("more are left, since one order may not take all: run it again");
+        output::say("more are left, since one request is limited: run it again");
     }
 }
