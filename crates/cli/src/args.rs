@@ -29,7 +29,7 @@ use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 pub(crate) use self::backup::{BackupArgs, RestoreArgs};
 pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
-pub(crate) use self::dlq::{DlqCommand, DlqGroupsArgs, DlqListArgs, DlqOrderArgs, DlqReplayArgs};
+pub(crate) use self::dlq::{DlqActionArgs, DlqCommand, DlqGroupsArgs, DlqListArgs, DlqReplayArgs};
 pub(crate) use self::doctor::DoctorArgs;
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
@@ -53,7 +53,7 @@ pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, Wo
 #[derive(Debug, Parser)]
 #[command(name = "duly", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Args {
-    /// Say more on standard error; twice for even more
+    /// Log more on standard error; give it twice for details
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
     /// Print without colours, as with NO_COLOR=1
@@ -65,72 +65,72 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start API and workers on one file, on loopback, without keys
+    /// Start a server with API and worker on one SQLite file, on loopback, without keys
     Dev(DevArgs),
-    /// Start one node of many, on a database that they share
+    /// Start a node of a cluster that shares a database
     Serve(ServeArgs),
-    /// Submit tasks and look at them
+    /// Submit, inspect and control tasks
     #[command(subcommand)]
     Task(TaskCommand),
-    /// Order something for many tasks
+    /// Apply an action to many tasks
     #[command(subcommand)]
     Bulk(BulkCommand),
-    /// Look at queues, and pause them
+    /// Inspect, pause and resume queues
     #[command(subcommand)]
     Queue(QueueCommand),
-    /// Look at tasks that failed, run them again or delete them
+    /// Inspect, replay and purge the dead-letter queue
     #[command(subcommand)]
     Dlq(DlqCommand),
-    /// Look at the settings of the installation and change them without a restart
+    /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
-    /// Look at the processes of the server
+    /// List the nodes of the server
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Run tasks in another process or on another machine; list and drain workers
+    /// Run a remote worker; list and drain workers
     #[command(subcommand)]
     Worker(WorkerCommand),
     /// Describe the built-in task types: payload, result, errors, examples
     #[command(subcommand)]
     Handler(HandlerCommand),
-    /// Change the schema of a shared database before the nodes do
+    /// Migrate the schema of a shared database
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Copy the store of a server while it works, or a database that no server has open
+    /// Back up the store of a running server, or a database that no server has open
     Backup(BackupArgs),
-    /// Put a backup in place, for a server that is not running
+    /// Restore a backup while no server runs
     Restore(RestoreArgs),
     /// Check this machine, the store and the server
     Doctor(DoctorArgs),
-    /// Measure this machine: what the engine reaches beside a bare store
+    /// Measure the engine on this machine and compare it with a bare store
     Bench(BenchArgs),
-    /// Print a script that completes commands and flags in a shell
+    /// Print a shell completion script
     Completions(CompletionsArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DevArgs {
-    /// Where to listen; port 0 picks a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = listen)]
     pub(crate) listen: SocketAddr,
-    /// Where the database lives
+    /// Data directory
     #[arg(long, value_name = "DIR", default_value = ".duly", env = "DULY_DATA")]
     pub(crate) data: PathBuf,
-    /// Handlers that run at once in this process, unless the settings say otherwise; 0 leaves all
-    /// work to workers elsewhere
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency_or_none)]
+    /// Running slots (handlers at once) of this process; the setting workerConcurrency overrides it;
+    /// 0 leaves all work to remote workers
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency_or_zero)]
     pub(crate) concurrency: usize,
-    /// How long a worker elsewhere may be silent before others get its tasks
+    /// How long a remote worker may be silent before its tasks go to other workers
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = session_ttl)]
     pub(crate) session_ttl: Duration,
-    /// How many workers may die with a task before it is failed, unless the settings say otherwise
+    /// How many workers may die with a task before it fails; the setting lossLimit overrides it
     #[arg(long, value_name = "N", default_value_t = LOSSES,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(LOSS_LIMIT)))]
     pub(crate) loss_limit: u32,
-    /// Serve the type shell: whoever reaches this server runs programs as this user
+    /// Serve the type shell: every client of this server can run programs as this user
     #[arg(long)]
     pub(crate) allow_shell: bool,
-    /// Serve the types daily-report, cleanup-temp-files and data-backup, which do nothing
+    /// Serve the sample types daily-report, cleanup-temp-files and data-backup, which change nothing
     #[arg(long)]
     pub(crate) samples: bool,
     /// Switch on a bug that the tests must catch
@@ -139,10 +139,10 @@ pub(crate) struct DevArgs {
     pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,
 }
 
-/// Which server, and how to print.
+/// Flags of every command that calls a server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The server's address
+    /// Address of the server
     #[arg(
         long,
         value_name = "URL",
@@ -154,18 +154,18 @@ pub(crate) struct ClientArgs {
     /// The token to send
     #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// How to print on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
 
-/// How data is printed.
+/// The format of data on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people
+    /// A table for people
     #[default]
     Table,
-    /// Everything, as JSON
+    /// All fields as JSON
     Json,
     /// Only the ids
     Id,
@@ -173,7 +173,7 @@ pub(crate) enum Output {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -184,17 +184,17 @@ fn duration(text: &str) -> Result<Duration, String> {
     parsed.ok_or_else(|| "not a duration, such as 500ms, 30s, 2m or PT30S".to_owned())
 }
 
-/// Names other than this machine's own are not looked up: they may change, and a listener does not.
+/// Resolves no name but `localhost`: a name may change its address, a listener does not.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
-    let near = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    let address = near.as_deref().unwrap_or(text).parse();
+    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let address = local.as_deref().unwrap_or(text).parse();
     address.map_err(|_| "not an address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
 pub(crate) fn session_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration(text)?;
-    let sane = (Duration::from_millis(500)..=Duration::from_secs(3600)).contains(&ttl);
-    if sane { Ok(ttl) } else { Err("must be from 500ms to 1h".to_owned()) }
+    let is_in_range = (Duration::from_millis(500)..=Duration::from_secs(3600)).contains(&ttl);
+    if is_in_range { Ok(ttl) } else { Err("must be from 500ms to 1h".to_owned()) }
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
@@ -202,16 +202,16 @@ fn label(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-fn concurrency_or_none(text: &str) -> Result<usize, String> {
-    if text == "0" { Ok(0) } else { concurrency(text).map_err(|_| at_most("0")) }
+fn concurrency_or_zero(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { concurrency(text).map_err(|_| concurrency_range("0")) }
 }
 
 fn concurrency(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=CONCURRENCY).contains(number));
-    number.ok_or_else(|| at_most("1"))
+    number.ok_or_else(|| concurrency_range("1"))
 }
 
-fn at_most(least: &str) -> String {
+fn concurrency_range(least: &str) -> String {
     format!("must be a number from {least} to {CONCURRENCY}")
 }
 

@@ -25,7 +25,7 @@ use duly_client::Client;
 
 use crate::args::ClientArgs;
 
-/// Runs the calls of a client on this thread.
+/// Runs client calls on this thread.
 fn block_on<T>(calls: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(calls)

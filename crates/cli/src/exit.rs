@@ -7,18 +7,18 @@ use duly_store::postgres::OpenError;
 
 use crate::output;
 
-/// How a command that did not fail can still end.
+/// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// All is well.
+    /// It succeeded.
     Ok,
-    /// A check found something.
-    Unwell,
-    /// The task that was waited for failed or was cancelled.
+    /// A check failed, or the user declined.
+    Unsuccessful,
+    /// The awaited task failed or was cancelled.
     TaskFailed,
-    /// The wait was over before the task was.
+    /// The wait ended before the task did.
     WaitedTooLong,
-    /// Something failed with this code, and that was said.
+    /// It failed with this code, and the error was printed.
     Failed(u8),
 }
 
@@ -27,7 +27,7 @@ impl Ending {
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::Unwell => 1,
+            Self::Unsuccessful => 1,
             Self::TaskFailed => 6,
             Self::WaitedTooLong => 7,
             Self::Failed(code) => code,
@@ -35,7 +35,7 @@ impl Ending {
     }
 }
 
-/// What was asked for makes no sense; the text says what would.
+/// The command was used wrongly; the text says how to use it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(String);
@@ -49,7 +49,7 @@ impl Usage {
 /// Prints an error, if there is one, and turns the outcome into an exit code.
 pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
     let ending = outcome.unwrap_or_else(|error| {
-        output::complain(&format!("{error:#}"));
+        output::error(&format!("{error:#}"));
         Ending::Failed(code_of_error(&error))
     });
     ExitCode::from(ending.code())
@@ -57,10 +57,10 @@ pub(crate) fn report(outcome: anyhow::Result<Ending>) -> ExitCode {
 
 /// The exit code of an error.
 pub(crate) fn code_of_error(error: &anyhow::Error) -> u8 {
-    if is_misunderstood(error) { 2 } else { error.downcast_ref().map_or(1, code_of) }
+    if is_usage_error(error) { 2 } else { error.downcast_ref().map_or(1, code_of) }
 }
 
-fn is_misunderstood(error: &anyhow::Error) -> bool {
+fn is_usage_error(error: &anyhow::Error) -> bool {
     error.is::<Usage>() || matches!(error.downcast_ref(), Some(OpenError::Address(_)))
 }
 

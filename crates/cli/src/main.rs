@@ -1,4 +1,4 @@
-//! The `duly` binary: the server's roles and a client for people, in one program.
+//! The `duly` binary: the server's roles and a command-line client.
 
 mod args;
 mod commands;
@@ -17,12 +17,12 @@ use crate::args::{Args, Command, LogLevel};
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    output::color::choose(args.no_color);
+    output::color::configure(args.no_color);
     if !matches!(args.command, Command::Serve(_)) {
         telemetry::start(args.verbose, LogLevel::Warn);
     }
     let outcome = match args.command {
-        // Its configuration says how much to log.
+        // It starts logging itself, with the level of its configuration.
         Command::Serve(serve) => commands::serve::run(serve, args.verbose),
         Command::Dev(dev) => commands::dev::run(&dev),
         Command::Task(task) => commands::task::run(task),

@@ -1,4 +1,4 @@
-//! Printing: data on standard output, talk on standard error.
+//! Printing: data on standard output, messages on standard error.
 
 pub(crate) mod color;
 mod fields;
@@ -20,16 +20,16 @@ pub(crate) use self::task::{failure, progress, task, tasks};
 pub(crate) fn data(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        // Whoever read our output has seen enough, as `head` does.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         outcome => Ok(outcome?),
     }
 }
 
-/// Prints lines that a task has logged, as they are where they go to a file or a program.
+/// Prints log lines of a task; unchanged if the output is a file or a pipe.
 pub(crate) fn log(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    let text = if out.is_terminal() { harmless(text).into() } else { Cow::Borrowed(text) };
+    let text = if out.is_terminal() { sanitize(text).into() } else { Cow::Borrowed(text) };
     match write!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         outcome => Ok(outcome?),
@@ -46,18 +46,18 @@ pub(crate) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     data(&serde_json::to_string_pretty(value)?)
 }
 
-/// Says something to the person at the terminal. Nobody may be listening, which is no fault.
+/// Prints a message on standard error. A closed standard error is not a failure.
 pub(crate) fn say(text: &str) {
-    writeln!(std::io::stderr().lock(), "{}", harmless(text)).ok();
+    writeln!(std::io::stderr().lock(), "{}", sanitize(text)).ok();
 }
 
-/// Says what went wrong.
-pub(crate) fn complain(text: &str) {
-    writeln!(std::io::stderr().lock(), "{} {}", color::red("error:"), harmless(text)).ok();
+/// Prints an error message.
+pub(crate) fn error(text: &str) {
+    writeln!(std::io::stderr().lock(), "{} {}", color::red("error:"), sanitize(text)).ok();
 }
 
-/// Text from outside without the characters that would steer the terminal.
-pub(crate) fn harmless(text: &str) -> String {
+/// External text without the characters that would control the terminal.
+pub(crate) fn sanitize(text: &str) -> String {
     let replace =
         |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(replace).collect()
@@ -70,9 +70,9 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Says why a page is short although more may follow.
-pub(crate) fn searched(tasks: u32) -> String {
-    format!("looked at {} and stopped there; narrow the filter or go on; ", count(tasks, "task"))
+/// Explains why a page is short although more may follow.
+pub(crate) fn partial_page_note(tasks: u32) -> String {
+    format!("read {} and stopped there; narrow the filter or continue; ", count(tasks, "task"))
 }
 
 /// A table in the house style.
@@ -85,29 +85,28 @@ pub(crate) fn render(table: &Table) -> String {
     table.render(columns(), may_color())
 }
 
-/// How wide standard output is: as `COLUMNS` says, else as the terminal is; nothing where it goes
-/// to a file or a program.
+/// The width of standard output: `COLUMNS`, else the terminal's width; none for a file or a pipe.
 fn columns() -> Option<usize> {
-    let asked = variable("COLUMNS").and_then(|text| text.parse().ok());
+    let requested = variable("COLUMNS").and_then(|text| text.parse().ok());
     let terminal = || {
         let out = std::io::stdout();
         let size = rustix::termios::tcgetwinsize(&out).ok().filter(|_| out.is_terminal());
         size.map(|size| usize::from(size.ws_col))
     };
-    asked.or_else(terminal).filter(|columns| *columns > 0)
+    requested.or_else(terminal).filter(|columns| *columns > 0)
 }
 
 fn may_color() -> bool {
     color::is_wanted(&std::io::stdout())
 }
 
-/// What the terminal's user has set for all programs.
+/// An environment variable that applies to all programs.
 #[expect(clippy::disallowed_methods, reason = "not a setting of this program")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// An instant that may not have come.
+/// An instant, or `-` if there is none.
 pub(crate) fn instant(at: Option<Timestamp>) -> String {
     at.map_or("-".to_owned(), |at| at.to_string())
 }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first asks for a clean end, the second gets an immediate one.
+//! SIGINT and SIGTERM: the first requests a clean stop, the second stops at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -9,13 +9,13 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over from now on.
+    /// Handles the signals from now on.
     pub(crate) fn new() -> std::io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for one of them.
+    /// Waits for a signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -6,9 +6,9 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::args::LogLevel;
 use crate::output::color;
 
-/// Starts logging: what `-v` asks for, or else this much. `RUST_LOG` refines it by module.
-pub(crate) fn start(verbose: u8, otherwise: LogLevel) {
-    let level = match (verbose, otherwise) {
+/// Starts logging at the level of `-v`, or else at this level. `RUST_LOG` refines it by module.
+pub(crate) fn start(verbose: u8, default: LogLevel) {
+    let level = match (verbose, default) {
         (0, LogLevel::Error) => LevelFilter::ERROR,
         (0, LogLevel::Warn) => LevelFilter::WARN,
         (0, LogLevel::Info) | (1, _) => LevelFilter::INFO,
@@ -19,7 +19,7 @@ pub(crate) fn start(verbose: u8, otherwise: LogLevel) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(color::is_wanted(&std::io::stderr()))
-        // A log that nobody reads any more must not end the program.
+        // A closed standard error must not end the program.
         .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .init();

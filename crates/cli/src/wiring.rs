@@ -1,4 +1,4 @@
-//! The one place that picks concrete types and ties them together.
+//! Selects the concrete types and connects them. No other module does.
 
 mod follow;
 mod local;
@@ -33,19 +33,19 @@ use tokio_util::task::TaskTracker;
 
 use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
-pub(crate) use self::store::{StorePlace, StoreUrl, grant_rights, migrate, migrations};
+pub(crate) use self::store::{StoreLocation, StoreUrl, grant_rights, migrate, migrations};
 pub(crate) use self::worker::RemoteWorker;
 use crate::files;
 
-/// The store of a server that needs nothing else.
+/// The embedded store.
 pub(crate) type Embedded = SqliteStore;
 
 /// The database in a data directory.
 pub(crate) const DATABASE: &str = "duly.db";
-/// How long handlers may go on after the first signal.
+/// How long handlers may continue after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A running server: what its roles say, over one store.
+/// A running server process: its roles over one store.
 pub(crate) struct Node {
     engine: Engine,
     reclaimed: usize,
@@ -55,13 +55,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Opens the store and starts everything on it. It listens only if it is given a listener.
+    /// Opens the store and starts the roles. It listens only with a listener.
     pub(crate) async fn start(plan: &Plan, listener: Option<TcpListener>) -> anyhow::Result<Self> {
         let random: Arc<dyn Random> = Arc::new(OsRandom::new());
         let opened = store::open(plan).await?;
         let config = duly_engine::Config {
             session_ttl: plan.session_ttl,
-            is_scheduler: plan.is(Role::Scheduler),
+            is_scheduler: plan.has_role(Role::Scheduler),
         };
         let engine = Engine::start(opened.store, Arc::clone(&random), config);
         let node = Self {
@@ -71,7 +71,7 @@ impl Node {
             stop_worker: CancellationToken::new(),
             parts: TaskTracker::new(),
         };
-        node.introduce(plan, listener.as_ref()).await?;
+        node.join(plan, listener.as_ref()).await?;
         if plan.has_worker() {
             node.start_worker(plan, Arc::clone(&random)).await?;
         }
@@ -86,8 +86,8 @@ impl Node {
         self.reclaimed
     }
 
-    /// Not ready, no new work, running handlers may end within [`GRACE`], then everything is
-    /// handed back and written.
+    /// Turns readiness off, claims nothing more, lets running handlers finish within [`GRACE`],
+    /// releases the rest and commits everything.
     pub(crate) async fn stop(self) {
         self.engine.begin_close();
         self.stop_worker.cancel();
@@ -97,13 +97,15 @@ impl Node {
         self.engine.close().await;
     }
 
-    async fn introduce(&self, plan: &Plan, listener: Option<&TcpListener>) -> anyhow::Result<()> {
+    async fn join(&self, plan: &Plan, listener: Option<&TcpListener>) -> anyhow::Result<()> {
         let address = listener.map(TcpListener::local_addr).transpose();
         let node = JoinNode {
             name: plan.name.clone(),
             roles: plan.roles.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            address: address.context("cannot tell the address")?.map(|it| it.to_string()),
+            address: address
+                .context("cannot read the listener's address")?
+                .map(|it| it.to_string()),
         };
         self.engine.introduce(node).await.context("cannot join the other nodes")
     }
@@ -126,11 +128,11 @@ impl Node {
     }
 
     fn start_api(&self, plan: &Plan, listener: TcpListener, instance: u64) -> anyhow::Result<()> {
-        let address = listener.local_addr().context("cannot tell the address")?;
+        let address = listener.local_addr().context("cannot read the listener's address")?;
         let config = duly_api::Config {
             allowed_hosts: HostPolicy::local(address),
             instance,
-            connections: files::connections(),
+            connections: files::raise_limit(),
             worker_concurrency: if plan.has_worker() { plan.concurrency } else { 0 },
             loss_limit: plan.loss_limit,
             tenants: plan.tenants.clone(),
@@ -142,12 +144,12 @@ impl Node {
     }
 }
 
-/// An engine alone on this store.
+/// An engine on this store, without a worker or API.
 pub(crate) fn engine_on(store: Arc<dyn Store>) -> Engine {
     Engine::start(store, Arc::new(OsRandom::new()), duly_engine::Config::default())
 }
 
-/// The embedded store in this directory alone, which goes by this clock.
+/// Opens the embedded store in this directory, with this clock.
 pub(crate) fn open_file(data: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Embedded>> {
     Ok(Arc::new(SqliteStore::open(&data.join(DATABASE), clock, Rules::default())?))
 }
@@ -171,26 +173,26 @@ pub(crate) fn restore_directory(
     Ok(duly_store::sqlite::restore(backup, &data.join(DATABASE), replace, now)?)
 }
 
-/// The store in this database alone.
+/// Opens the store in this database.
 pub(crate) async fn open_database(url: &str) -> anyhow::Result<Arc<dyn Store>> {
     Ok(Arc::new(PostgresStore::open(url, Rules::default()).await?))
 }
 
-/// The handlers that every worker has, and the one that the operator must allow.
+/// The built-in handlers, with `shell` only if the operator allows it.
 fn registry(guard: Guard, allow_shell: bool) -> Registry {
     let registry = handlers::builtin(guard);
     if allow_shell { registry.with("shell", Shell::new(std::env::vars_os())) } else { registry }
 }
 
-/// Where this process can be found.
-pub(crate) fn own_name() -> String {
+/// The default name of this process: host and pid.
+pub(crate) fn default_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = host.trim();
     let host = if host.is_empty() { "node" } else { host };
     format!("{host}-{}", std::process::id())
 }
 
-/// This machine alone.
+/// The networks of this machine alone.
 pub(crate) fn loopback() -> [IpNet; 2] {
     ["127.0.0.0/8", "::1/128"].map(|net| net.parse().expect("a network"))
 }

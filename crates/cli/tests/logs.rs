@@ -139,7 +139,7 @@ async fn a_log_is_followed_through_a_restart_of_the_server() -> anyhow::Result<(
     let mut said = BufReader::new(log.child.stderr.take().context("no talk")?).lines();
     let is_told = async {
         while let Some(line) = said.next_line().await? {
-            if line.contains("trying again") {
+            if line.contains("retrying") {
                 return Ok(());
             }
         }

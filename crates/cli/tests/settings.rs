@@ -211,7 +211,7 @@ async fn what_cannot_be_set_is_refused_with_an_exit_code() -> anyhow::Result<()>
     for (arguments, code, words) in [
         (&["set"][..], 2, "KEY=VALUE"),
         (&["set", "retries"], 2, "KEY=VALUE"),
-        (&["set", "colour=red"], 2, "there is no such setting"),
+        (&["set", "colour=red"], 2, "unknown setting"),
         (&["set", "retries=many"], 2, "whole number"),
         (&["set", "retention.success=soon"], 2, "7d"),
         (&["set", "retries=1001"], 1, "/retries"),

@@ -117,7 +117,7 @@ async fn a_worker_keeps_trying_while_its_server_is_away() -> anyhow::Result<()> 
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let mut worker = Worker::start(&format!("http://{gone}"), &[])?;
     worker.says("cannot reach").await?;
-    worker.says("trying again").await?;
+    worker.says("retrying").await?;
     worker.signal(Signal::INT)?;
     worker.says("before the server could be reached").await?;
     assert_eq!(worker.code().await?, Some(0));
@@ -127,7 +127,7 @@ async fn a_worker_keeps_trying_while_its_server_is_away() -> anyhow::Result<()> 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_cannot_work_says_why() -> anyhow::Result<()> {
     for (extra, code, why) in [
-        (["--type", "email"], 1, "there is no built-in handler for `email`; there are echo"),
+        (["--type", "email"], 1, "there is no built-in handler for `email`; use one of echo"),
         (["--server", "localhost:8080"], 2, "is not an address of a Duly server"),
         (["--concurrency", "0"], 2, "must be a number from 1 to"),
         (["--allow-net", "everything"], 2, "everything"),

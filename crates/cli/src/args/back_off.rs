@@ -1,11 +1,11 @@
-//! How retries are spaced, on the command line: `fixed,base=5s,cap=1m,jitter=none`.
+//! The back-off of retries on the command line: `fixed,base=5s,cap=1m,jitter=none`.
 
 use duly_client::wire::Backoff;
 
 use super::duration;
 
-/// Reads a strategy and what else it says of itself.
-pub(super) fn back_off(text: &str) -> Result<Backoff, String> {
+/// Parses a strategy and its parameters.
+pub(super) fn parse_back_off(text: &str) -> Result<Backoff, String> {
     let mut parts = text.split(',');
     let strategy = parts.next().unwrap_or_default();
     if !matches!(strategy, "none" | "fixed" | "linear" | "exponential") {
@@ -32,7 +32,7 @@ pub(super) fn back_off(text: &str) -> Result<Backoff, String> {
             "jitter" => return Err("jitter: must be none, equal or full".to_owned()),
             _ => {
                 return Err(format!(
-                    "`{part}` is none of base=DURATION, factor=N, cap=DURATION, jitter=KIND"
+                    "`{part}` is unknown; use base=DURATION, factor=N, cap=DURATION or jitter=KIND"
                 ));
             }
         }
@@ -54,9 +54,9 @@ mod tests {
             cap_seconds: Some(60.0),
             jitter: Some("equal".to_owned()),
         };
-        assert_eq!(back_off(text), Ok(expected));
+        assert_eq!(parse_back_off(text), Ok(expected));
         let none = Backoff { strategy: Some("none".to_owned()), ..Backoff::default() };
-        assert_eq!(back_off("none"), Ok(none));
+        assert_eq!(parse_back_off("none"), Ok(none));
     }
 
     #[test]
@@ -64,12 +64,12 @@ mod tests {
         for (text, words) in [
             ("", "must begin with"),
             ("base=5s", "must begin with"),
-            ("fixed,5s", "`5s` is none of"),
+            ("fixed,5s", "`5s` is unknown"),
             ("fixed,base=soon", "base: not a duration"),
             ("exponential,factor=x", "factor: not a number"),
             ("linear,jitter=much", "jitter: must be"),
         ] {
-            assert!(back_off(text).unwrap_err().contains(words), "{text}");
+            assert!(parse_back_off(text).unwrap_err().contains(words), "{text}");
         }
     }
 }

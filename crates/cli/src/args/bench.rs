@@ -7,15 +7,15 @@ use clap::ValueEnum;
 
 use super::{Output, duration, label};
 use crate::exit::Usage;
-use crate::wiring::{StorePlace, StoreUrl};
+use crate::wiring::{StoreLocation, StoreUrl};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// What to measure: `sqlite:DIR` makes fresh files in this directory, on the disk that is to be
-    /// measured, and removes them; `postgres://…` makes fresh databases on this server, whose user
-    /// must have the right to, and removes them
+    /// The store to measure: `sqlite:DIR` creates files in this directory, on the disk to measure,
+    /// and removes them; `postgres://…` creates databases on this server and removes them, which
+    /// the user must be allowed to do
     ///
-    /// Not taken from DULY_STORE: nobody means to put this load on the store of their nodes
+    /// Ignores DULY_STORE, so that the load never hits the store of your nodes by accident
     #[arg(
         long,
         value_name = "URL",
@@ -24,14 +24,14 @@ pub(crate) struct BenchArgs {
         hide_env_values = true
     )]
     pub(crate) store: StoreUrl,
-    /// Measure only these
+    /// Measure only these parts
     #[arg(long, value_enum, value_name = "PART,…", value_delimiter = ',')]
     pub(crate) only: Vec<Part>,
-    /// Tasks per measurement; with `--only queries`, ten times as many have ended and twice as many
-    /// wait
+    /// Tasks per measurement; with `--only queries`, ten times as many ended tasks and twice as many
+    /// waiting ones
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = tasks)]
     pub(crate) tasks: usize,
-    /// How many tasks wait while the effect of that is measured, from few to many
+    /// Sizes of the backlog whose effect is measured, in ascending order
     #[arg(
         long,
         value_name = "N,…",
@@ -40,21 +40,21 @@ pub(crate) struct BenchArgs {
         value_parser = tasks
     )]
     pub(crate) backlog: Vec<usize>,
-    /// How long `--only held` holds a transaction open, and then another
+    /// How long `--only held` holds a transaction open, twice
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = hold)]
     pub(crate) hold: Duration,
-    /// Keep all about the run in this file, as JSON
+    /// Save the run to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// What else to keep there, such as commit=4f2a91c; may be repeated
+    /// Save this label with the run, such as commit=4f2a91c; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// How to print on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
 
-/// Where the stores of a run are made.
+/// Where a run creates its stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BenchStore {
     /// As files in this directory.
@@ -64,33 +64,33 @@ pub(crate) enum BenchStore {
 }
 
 impl BenchArgs {
-    /// What the address of the store means here.
-    pub(crate) fn site(&self) -> Result<BenchStore, Usage> {
-        match self.store.clone().place()? {
-            StorePlace::Sqlite(folder) => Ok(BenchStore::Folder(folder)),
-            StorePlace::Postgres(url) => Ok(BenchStore::Server(url)),
+    /// Interprets the address of the store.
+    pub(crate) fn bench_store(&self) -> Result<BenchStore, Usage> {
+        match self.store.clone().location()? {
+            StoreLocation::Sqlite(folder) => Ok(BenchStore::Folder(folder)),
+            StoreLocation::Postgres(url) => Ok(BenchStore::Server(url)),
         }
     }
 }
 
-/// A part of the benchmark; the limit is measured where a figure is set beside it.
+/// A part of the benchmark. The limit is measured if a part compares itself with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// What many waiting tasks and many lanes cost
+    /// The cost of many waiting tasks and many lanes
     Growth,
     /// The engine in process
     Engine,
     /// The server over HTTP
     Rest,
-    /// A worker elsewhere, over HTTP
+    /// A remote worker over HTTP
     Remote,
     /// Idle latency and lateness
     Punctuality,
     /// Memory of an idle server, and how soon the tasks of a dead worker run again
     Recovery,
-    /// Questions to a file of a million tasks; a minute, a gigabyte, and only when asked for
+    /// Queries on a file of a million tasks; takes a minute and a gigabyte, only with `--only`
     Queries,
-    /// What a transaction costs that somebody holds open on the server; only when asked for
+    /// The cost of a transaction held open on the server; only with `--only`
     Held,
 }
 
@@ -101,6 +101,6 @@ fn tasks(text: &str) -> Result<usize, String> {
 
 fn hold(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
-    let sane = (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&time);
-    if sane { Ok(time) } else { Err("must be from 1s to 1h".to_owned()) }
+    let is_in_range = (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&time);
+    if is_in_range { Ok(time) } else { Err("must be from 1s to 1h".to_owned()) }
 }

@@ -6,37 +6,37 @@ use super::{ClientArgs, FilterArgs, TaskRef};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BulkCommand {
-    /// End tasks that wait or run
+    /// Cancel waiting or running tasks
     Cancel(BulkCancelArgs),
-    /// Start the next attempt of tasks that wait for it
+    /// Start the next attempt of tasks that wait for a retry
     Retry(BulkArgs),
-    /// Run tasks again that have ended; those that failed if no status is given
+    /// Run ended tasks again; failed ones if no status is given
     Replay(BulkReplayArgs),
-    /// Delete tasks that have ended, for ever; needs --yes where there is no terminal to ask on
+    /// Delete ended tasks permanently; requires --yes without a terminal
     Delete(BulkArgs),
-    /// See how far an order is, and how it ended
+    /// Show the progress or outcome of a bulk action
     Status(BulkStatusArgs),
-    /// Stop an order: what is done stays done
+    /// Stop a bulk action; what is done stays done
     Abort(BulkIdArgs),
-    /// List orders, newest first
+    /// List bulk actions, newest first
     List(BulkListArgs),
 }
 
-/// Which tasks, and how to go about it.
+/// Flags of every bulk action.
 #[derive(Debug, Args)]
 pub(crate) struct BulkArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Every task; needed where no term spares anything
+    /// Select every task; required when no filter is given
     #[arg(long)]
     pub(crate) all: bool,
-    /// Do nothing, and tell for how many tasks it would be
+    /// Count the matching tasks and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask on a terminal
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Show progress until it has ended: exit 6 if it failed or was aborted
+    /// Show progress until it ends: exit 6 if it failed or was aborted
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) wait: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct BulkArgs {
 pub(crate) struct BulkCancelArgs {
     #[command(flatten)]
     pub(crate) bulk: BulkArgs,
-    /// Why, for people
+    /// Reason, for people
     #[arg(long)]
     pub(crate) reason: Option<String>,
 }
@@ -56,17 +56,17 @@ pub(crate) struct BulkCancelArgs {
 pub(crate) struct BulkReplayArgs {
     #[command(flatten)]
     pub(crate) bulk: BulkArgs,
-    /// Spread the runs: so many become due each second; all at once if absent
+    /// Start N runs per second [default: all at once]
     #[arg(long, value_name = "N")]
     pub(crate) per_second: Option<f64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BulkStatusArgs {
-    /// The order: its id, or the first 13 or more characters of it
+    /// Id of the bulk action, or a prefix of 13 or more characters
     #[arg(value_name = "ID")]
     pub(crate) id: TaskRef,
-    /// Show progress until it has ended: exit 6 if it failed or was aborted
+    /// Show progress until it ends: exit 6 if it failed or was aborted
     #[arg(long)]
     pub(crate) wait: bool,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(crate) struct BulkStatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BulkIdArgs {
-    /// The order: its id, or the first 13 or more characters of it
+    /// Id of the bulk action, or a prefix of 13 or more characters
     #[arg(value_name = "ID")]
     pub(crate) id: TaskRef,
     #[command(flatten)]
@@ -84,10 +84,10 @@ pub(crate) struct BulkIdArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct BulkListArgs {
-    /// How many
+    /// Number of items
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier page
     #[arg(long)]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]

@@ -6,24 +6,24 @@ use super::{ClientArgs, FilterArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DlqCommand {
-    /// List dead letters, last failure first
+    /// List dead letters, newest failure first
     List(DlqListArgs),
     /// Count dead letters by queue, type and error, the largest group first
     Groups(DlqGroupsArgs),
     /// Run dead letters again
     Replay(DlqReplayArgs),
-    /// Delete dead letters for ever; needs --yes where there is no terminal to ask on
-    Purge(DlqOrderArgs),
+    /// Delete dead letters permanently; requires --yes without a terminal
+    Purge(DlqActionArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqListArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// How many
+    /// Number of items
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier page
     #[arg(long)]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) struct DlqListArgs {
 pub(crate) struct DlqGroupsArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// How many groups
+    /// Number of groups
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: u32,
     #[command(flatten)]
@@ -44,24 +44,24 @@ pub(crate) struct DlqGroupsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DlqReplayArgs {
     #[command(flatten)]
-    pub(crate) order: DlqOrderArgs,
-    /// Spread the runs: so many become due each second; all at once if absent
+    pub(crate) action: DlqActionArgs,
+    /// Start N runs per second [default: all at once]
     #[arg(long, value_name = "N")]
     pub(crate) per_second: Option<f64>,
 }
 
-/// Which dead letters, and how to go about it.
+/// Flags of `replay` and `purge`.
 #[derive(Debug, Args)]
-pub(crate) struct DlqOrderArgs {
+pub(crate) struct DlqActionArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Every dead letter; needed where there is no filter
+    /// Select every dead letter; required when no filter is given
     #[arg(long)]
     pub(crate) all: bool,
-    /// Do nothing, and tell for how many dead letters it would be
+    /// Count the matching dead letters and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask on a terminal
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]

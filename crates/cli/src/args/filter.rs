@@ -1,24 +1,24 @@
-//! Terms on the command line.
+//! Filter terms on the command line.
 
 use clap::Args;
 
-/// Which tasks or dead letters; see docs/filters.md.
+/// Selects tasks or dead letters; see docs/filters.md.
 #[derive(Debug, Default, Args)]
 pub(crate) struct FilterArgs {
-    /// Terms that must all hold: status:FAILED,CANCELLED queue:NAME type:NAME label.KEY:VALUE
+    /// Filter terms that must all match: status:FAILED,CANCELLED queue:NAME type:NAME label.KEY:VALUE
     /// since:24h until:INSTANT error:TEXT group:GROUP worker:NAME
     #[arg(value_name = "TERM")]
     pub(crate) terms: Vec<String>,
-    /// The same in one text, such as 'queue:mail error:"timed out" since:24h'
+    /// All terms as one text, such as 'queue:mail error:"timed out" since:24h'
     #[arg(long, value_name = "TERMS", conflicts_with = "terms")]
     pub(crate) filter: Option<String>,
-    /// Only in this state, such as failed, or in one of several: failed,cancelled
+    /// Only tasks in this state, or in one of several, such as failed,cancelled
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// Only of this queue
+    /// Only tasks of this queue
     #[arg(long, value_name = "QUEUE")]
     pub(crate) queue: Option<String>,
-    /// Only of this type
+    /// Only tasks of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) task_type: Option<String>,
 }
@@ -35,12 +35,12 @@ impl FilterArgs {
         terms.join(" ")
     }
 
-    /// Whether it spares nothing.
+    /// Whether it selects everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.text().trim().is_empty()
     }
 
-    /// The filter as a flag for a shell, with a space before it; nothing if there is none.
+    /// The filter as a flag for a shell, with a leading space; empty without a filter.
     pub(crate) fn flag(&self) -> String {
         let text = self.text();
         match text.trim() {
@@ -50,8 +50,8 @@ impl FilterArgs {
     }
 }
 
-/// One argument is one term. The shell has taken the quotes from around `error:"timed out"`, so
-/// a value that needs them gets its own ones back.
+/// One argument is one term. The shell has removed the quotes of `error:"timed out"`, so this
+/// restores them where a value needs them.
 fn quoted(term: &str) -> String {
     let special = |c: char| c.is_whitespace() || c == '"';
     match term.split_once(':') {

@@ -8,7 +8,7 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HandlerCommand {
-    /// List the built-in task types and the flags that they need
+    /// List the built-in task types and the flags they need
     List(HandlerListArgs),
     /// Show payload, result, errors and examples of a built-in task type
     Show(HandlerShowArgs),
@@ -16,7 +16,7 @@ pub(crate) enum HandlerCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HandlerListArgs {
-    /// How to print on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }
@@ -26,7 +26,7 @@ pub(crate) struct HandlerShowArgs {
     /// The task type
     #[arg(value_name = "TYPE", value_parser = types(), hide_possible_values = true)]
     pub(crate) task_type: String,
-    /// How to print on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 }

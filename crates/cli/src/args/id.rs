@@ -1,37 +1,37 @@
-//! How a task is named on the command line.
+//! Task ids on the command line.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The shortest beginning of an id that the server looks up. An id begins with its due time, so that
-/// shorter ones seldom name one task alone.
+/// The shortest id prefix that the server looks up. An id begins with its due time, so a shorter
+/// prefix rarely identifies one task.
 const SHORTEST: usize = 13;
 const WHOLE: usize = 36;
 
-/// A task's id or the beginning of it; the server says which task that is.
+/// A task's id or a prefix of it; the server resolves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TaskRef(String);
 
-/// The text cannot be the id of a task.
+/// The text is not a task id or prefix.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a task id such as 01920000-0000-7000-8000-000000000000, nor its first {SHORTEST} or more \
+    "not a task id such as 01920000-0000-7000-8000-000000000000, nor a prefix of {SHORTEST} or more \
      characters"
 )]
-pub(crate) struct NotATask;
+pub(crate) struct InvalidTaskId;
 
 impl FromStr for TaskRef {
-    type Err = NotATask;
+    type Err = InvalidTaskId;
 
-    fn from_str(text: &str) -> Result<Self, NotATask> {
+    fn from_str(text: &str) -> Result<Self, InvalidTaskId> {
         let is_hyphen = |at: usize| matches!(at, 8 | 13 | 18 | 23);
         let fits = |(at, byte): (usize, u8)| match byte {
             b'-' => is_hyphen(at),
             byte => byte.is_ascii_hexdigit() && !is_hyphen(at),
         };
-        let is_beginning =
+        let is_prefix =
             (SHORTEST..=WHOLE).contains(&text.len()) && text.bytes().enumerate().all(fits);
-        if is_beginning { Ok(Self(text.to_owned())) } else { Err(NotATask) }
+        if is_prefix { Ok(Self(text.to_owned())) } else { Err(InvalidTaskId) }
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
         let longer = format!("{id}0");
         for text in ["", &id[..12], &longer, "0192000000007", "01920000-0000x7000", "not-an-id-not"]
         {
-            assert_eq!(text.parse::<TaskRef>(), Err(NotATask), "{text}");
+            assert_eq!(text.parse::<TaskRef>(), Err(InvalidTaskId), "{text}");
         }
     }
 }

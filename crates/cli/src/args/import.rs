@@ -9,17 +9,16 @@ pub(crate) struct ImportArgs {
     /// One task per line, with the fields of POST /tasks; - reads standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// What makes it the same import when it is started again; the path, size and beginning of
-    /// FILE if absent
+    /// Identify the import when it is restarted [default: the path, size and beginning of FILE]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Where to note how far the import came; FILE.import if absent
+    /// Save the progress to this file [default: FILE.import]
     #[arg(long, value_name = "PATH")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Where to list the lines that were rejected; FILE.rejected if absent
+    /// List rejected lines in this file [default: FILE.rejected]
     #[arg(long, value_name = "PATH")]
     pub(crate) rejected: Option<PathBuf>,
-    /// Stop at the first line that is rejected
+    /// Stop at the first rejected line
     #[arg(long)]
     pub(crate) strict: bool,
     #[command(flatten)]
@@ -27,9 +26,9 @@ pub(crate) struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// The command that goes on with this import, for a shell.
-    pub(crate) fn again(&self) -> String {
-        let mut command = format!("duly task import {}", word(&self.file.to_string_lossy()));
+    /// The shell command that continues this import.
+    pub(crate) fn resume_command(&self) -> String {
+        let mut command = format!("duly task import {}", quote(&self.file.to_string_lossy()));
         for (flag, value) in [
             ("name", self.name.as_deref().map(Into::into)),
             ("checkpoint", self.checkpoint.as_deref().map(Path::to_string_lossy)),
@@ -37,15 +36,15 @@ impl ImportArgs {
             ("server", Some(self.client.server.as_str().into())),
         ] {
             if let Some(value) = value {
-                command += &format!(" --{flag} {}", word(&value));
+                command += &format!(" --{flag} {}", quote(&value));
             }
         }
         if self.strict { command + " --strict" } else { command }
     }
 }
 
-/// One word of a command, in quotes where a shell would read more into it.
-fn word(text: &str) -> String {
+/// One word of a shell command, quoted if needed.
+fn quote(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/.:_-".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         text.to_owned()
@@ -63,7 +62,7 @@ mod tests {
         for (text, quoted) in
             [("a/b.ndjson", "a/b.ndjson"), ("my file", "'my file'"), ("it's", r"'it'\''s'")]
         {
-            assert_eq!(word(text), quoted);
+            assert_eq!(quote(text), quoted);
         }
     }
 }

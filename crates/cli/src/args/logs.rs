@@ -6,38 +6,38 @@ use super::TaskRef;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
-    /// The task
+    /// Task id, or a prefix of 13 or more characters
     #[arg(value_name = "ID")]
     pub(crate) id: TaskRef,
-    /// Go on until the run has ended
+    /// Follow the log until the run ends
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only the attempt under this grant; see `duly task attempts`
+    /// Only the attempt with this epoch; see `duly task attempts`
     #[arg(long, value_name = "N")]
     pub(crate) epoch: Option<u32>,
-    /// Begin each line with the time at which it arrived
+    /// Prefix each line with its arrival time
     #[arg(short, long)]
     pub(crate) timestamps: bool,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// How to print on standard output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: LogOutput,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
-    /// The task
+    /// Task id, or a prefix of 13 or more characters
     #[arg(value_name = "ID")]
     pub(crate) id: TaskRef,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }
 
-/// Which server.
+/// Flags that select the server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// The server's address
+    /// Address of the server
     #[arg(
         long,
         value_name = "URL",
@@ -51,14 +51,14 @@ pub(crate) struct ServerArgs {
     pub(crate) token: Option<String>,
 }
 
-/// How logs are printed.
+/// The format of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogOutput {
-    /// The lines as they were logged
+    /// The logged lines
     #[default]
     Text,
-    /// One array of all pieces, when there are no more
+    /// One JSON array of all pieces, at the end
     Json,
-    /// One piece per line, as JSON
+    /// One JSON object per piece and line
     Ndjson,
 }

@@ -6,25 +6,25 @@ use super::ClientArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// List queues and what is in them
+    /// List queues with their task counts
     List(QueueListArgs),
-    /// Show what waits, runs and failed in a queue, and how fast it goes
+    /// Show waiting, running and failed tasks of a queue, and its rates
     Stats(QueueArgs),
-    /// Start nothing of a queue any more; what runs goes on
+    /// Stop starting tasks of a queue; running tasks continue
     Pause(QueuePauseArgs),
-    /// Start what waits in a queue again
+    /// Start tasks of a paused queue again
     Resume(QueueArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct QueueListArgs {
-    /// How many
+    /// Number of items
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier page
     #[arg(long)]
     pub(crate) cursor: Option<String>,
-    /// Show the list anew every 2 s, on a terminal, until Ctrl-C
+    /// Refresh the list every 2 s, on a terminal, until Ctrl-C
     #[arg(long, conflicts_with = "cursor")]
     pub(crate) watch: bool,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct QueueListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
-    /// The queue
+    /// Name of the queue
     #[arg(value_name = "QUEUE")]
     pub(crate) queue: String,
     #[command(flatten)]
@@ -42,10 +42,10 @@ pub(crate) struct QueueArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct QueuePauseArgs {
-    /// The queue
+    /// Name of the queue
     #[arg(value_name = "QUEUE")]
     pub(crate) queue: String,
-    /// Why, for people
+    /// Reason, for people
     #[arg(long)]
     pub(crate) note: Option<String>,
     #[command(flatten)]

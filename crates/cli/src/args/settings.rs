@@ -12,11 +12,11 @@ use super::ClientArgs;
 pub(crate) enum SettingsCommand {
     /// Show the settings of the installation
     Get(SettingsGetArgs),
-    /// Change settings at once, without a restart; those that are not named stay
+    /// Change the named settings at once, without a restart
     Set(SettingsSetArgs),
     /// List the versions of the settings, newest first
     History(SettingsHistoryArgs),
-    /// Go back to an older version; 0 stands for the defaults
+    /// Restore an older version; 0 restores the defaults
     Rollback(SettingsRollbackArgs),
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct SettingsGetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SettingsSetArgs {
-    /// What to change, such as retries=5, backoff.strategy=fixed, backoff.baseSeconds=2,
+    /// Settings to change, such as retries=5, backoff.strategy=fixed, backoff.baseSeconds=2,
     /// workerConcurrency=32, lossLimit=null (as the server was started), retention.success=7d or
     /// retention.failed=forever
     #[arg(value_name = "KEY=VALUE", required = true, value_parser = setting)]
     pub(crate) changes: Vec<Setting>,
-    /// Why, for people
+    /// Comment, for people
     #[arg(long)]
     pub(crate) comment: Option<String>,
     #[command(flatten)]
@@ -42,10 +42,10 @@ pub(crate) struct SettingsSetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SettingsHistoryArgs {
-    /// How many
+    /// Number of items
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: u32,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier page
     #[arg(long)]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
@@ -54,17 +54,17 @@ pub(crate) struct SettingsHistoryArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SettingsRollbackArgs {
-    /// The version whose content is to hold again
+    /// The version to restore
     #[arg(value_name = "VERSION")]
     pub(crate) version: u64,
-    /// Why, for people
+    /// Comment, for people
     #[arg(long)]
     pub(crate) comment: Option<String>,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }
 
-/// One setting and what it is to be.
+/// One setting and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Setting {
     Retries(u32),
@@ -81,7 +81,7 @@ pub(crate) enum Setting {
 }
 
 impl Setting {
-    /// Changes this setting; the others stay.
+    /// Changes this setting and no other.
     pub(crate) fn apply(&self, settings: &mut SettingsView) {
         let SettingsView { retries, backoff, worker_concurrency, loss_limit, retention } = settings;
         match self.clone() {
@@ -118,7 +118,7 @@ fn setting(text: &str) -> Result<Setting, String> {
         "retention.success" => Setting::Success(period(value)?),
         "retention.failed" => Setting::Failed(period(value)?),
         "retention.cancelled" => Setting::Cancelled(period(value)?),
-        _ => return Err(format!("there is no such setting; there are {KEYS}")),
+        _ => return Err(format!("unknown setting; use one of {KEYS}")),
     })
 }
 
@@ -130,7 +130,8 @@ fn number_or_null(text: &str) -> Result<Option<u32>, String> {
     if text == "null" {
         return Ok(None);
     }
-    let number = number(text).map_err(|_| "must be a whole number, or null for as started")?;
+    let number = number(text)
+        .map_err(|_| "must be a whole number, or null for the value the server was started with")?;
     Ok(Some(number))
 }
 
@@ -143,7 +144,7 @@ fn period(text: &str) -> Result<Option<f64>, String> {
     if matches!(text, "forever" | "null") {
         return Ok(None);
     }
-    // A day has 24 hours here: what is kept does not go by anybody's calendar.
+    // A day has 24 hours here: retention does not follow a calendar.
     let span: Option<Span> = text.parse().ok();
     let duration = span.and_then(|span| {
         let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;

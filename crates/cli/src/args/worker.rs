@@ -11,11 +11,11 @@ use super::{ClientArgs, concurrency, duration};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerCommand {
-    /// Run tasks of a server elsewhere with the built-in handlers
+    /// Run a remote worker with the built-in handlers
     Run(WorkerRunArgs),
-    /// List the workers that are connected, and what they serve
+    /// List the live workers, and what they serve
     List(WorkerListArgs),
-    /// Let a worker finish its tasks and take no new ones, for a restart or a deployment
+    /// Let a worker finish its tasks without taking new ones, before a restart or a deployment
     Drain(WorkerDrainArgs),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct WorkerListArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerDrainArgs {
-    /// The worker's id, as `duly worker list` shows it
+    /// Worker id, from `duly worker list`
     #[arg(value_name = "ID")]
     pub(crate) id: SessionId,
     /// Let the worker take new tasks again
@@ -39,7 +39,7 @@ pub(crate) struct WorkerDrainArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerRunArgs {
-    /// The server's address
+    /// Address of the server
     #[arg(
         long,
         value_name = "URL",
@@ -51,25 +51,25 @@ pub(crate) struct WorkerRunArgs {
     /// The token to send
     #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// What to call this worker; host and process id if absent
+    /// Name of this worker [default: host and process id]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Handlers that run at once
+    /// Running slots: handlers that run at once
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = concurrency)]
     pub(crate) concurrency: usize,
-    /// Serve only this queue; may be given several times
+    /// Serve only this queue; may be repeated
     #[arg(long = "queue", value_name = "QUEUE", value_parser = QueueName::new)]
     pub(crate) queues: Vec<QueueName>,
-    /// Serve only this type; may be given several times
+    /// Serve only this type; may be repeated
     #[arg(long = "type", value_name = "TYPE", value_parser = TypeName::new)]
     pub(crate) types: Vec<TypeName>,
-    /// How long handlers may go on after the first signal
+    /// How long handlers may continue after the first signal
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) grace: Duration,
-    /// Let the http handler dial this network, such as 10.1.0.0/16; may be given several times
+    /// Let the http handler connect to this network, such as 10.1.0.0/16; may be repeated
     #[arg(long = "allow-net", value_name = "CIDR")]
     pub(crate) allow_nets: Vec<IpNet>,
-    /// Serve the type shell: whoever submits tasks to the server runs programs as this user
+    /// Serve the type shell: every client that submits tasks can run programs as this user
     #[arg(long)]
     pub(crate) allow_shell: bool,
 }

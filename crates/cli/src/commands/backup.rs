@@ -1,4 +1,4 @@
-//! `duly backup`: a copy of the store, from a server that works or from a directory.
+//! `duly backup`: a copy of the store, from a running server or from a directory.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -16,24 +16,24 @@ use crate::args::BackupArgs;
 use crate::exit::{Ending, Usage};
 use crate::{output, wiring};
 
-/// Bytes after which the file is synced. A server on the same disk waits for its own sync as long as
-/// one of ours takes, so they are short, and the disk rests after each as long as it took.
-const SYNC: u64 = 1 << 20;
-/// How often a server is asked how far it is.
-const ASK: Duration = Duration::from_millis(250);
+/// Bytes after which the file is synced. A server on the same disk waits while a sync of ours runs, so
+/// each sync is short, and the disk rests afterwards for as long as the sync took.
+const SYNC_BYTES: u64 = 1 << 20;
+/// How often to ask the server for its progress.
+const POLL: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &BackupArgs) -> anyhow::Result<Ending> {
     let target = args.file.clone().unwrap_or_else(default_name);
     if target.exists() {
         let name = target.display();
-        return Err(Usage::new(format!("{name} is there already; name another file")).into());
+        return Err(Usage::new(format!("{name} exists; pass another file")).into());
     }
-    let part = Part::beside(&target);
+    let part = PartialFile::beside(&target);
     let bytes = match &args.data {
         Some(data) => copy_directory(data, &part.0)?,
         None => super::block_on(download(args, &part.0))?,
     };
-    fs::rename(&part.0, &target).with_context(|| format!("cannot make {}", target.display()))?;
+    fs::rename(&part.0, &target).with_context(|| format!("cannot create {}", target.display()))?;
     output::data(&target.display().to_string())?;
     output::say(&format!("{bytes} bytes; next: duly restore {} --data DIR", target.display()));
     Ok(Ending::Ok)
@@ -45,10 +45,10 @@ fn default_name() -> PathBuf {
     format!("duly-{plain}.db").into()
 }
 
-/// A file that is not whole yet; removed unless it gets its name.
-struct Part(PathBuf);
+/// An incomplete file; removed unless it is renamed.
+struct PartialFile(PathBuf);
 
-impl Part {
+impl PartialFile {
     fn beside(target: &Path) -> Self {
         let mut name = target.as_os_str().to_owned();
         name.push(".part");
@@ -56,14 +56,14 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        // It is not there if all went well.
+        // It was renamed if all went well.
         drop(fs::remove_file(&self.0));
     }
 }
 
-/// Copies a database that no server has open; answers its size.
+/// Copies a database that no server has open; returns its size.
 fn copy_directory(data: &Path, part: &Path) -> anyhow::Result<u64> {
     let bar = Bar::new("copying");
     wiring::back_up_directory(data, part, |progress| bar.show(progress))?;
@@ -71,13 +71,13 @@ fn copy_directory(data: &Path, part: &Path) -> anyhow::Result<u64> {
     Ok(fs::metadata(part)?.len())
 }
 
-/// Has the server copy its store and reads the copy; answers its size.
+/// Requests a copy from the server and reads it; returns its size.
 async fn download(args: &BackupArgs, part: &Path) -> anyhow::Result<u64> {
     let client = Client::new(&args.server.server, args.server.token.as_deref())?;
     let bar = Bar::new("copying on the server");
     let backup = tokio::select! {
         backup = client.back_up() => backup?,
-        () = follow(&client, &bar) => bail!("the progress of a backup never ends"),
+        () = follow_progress(&client, &bar) => bail!("the progress of a backup ended unexpectedly; run this again"),
     };
     bar.clear();
     let bar = Bar::new("reading the copy");
@@ -86,11 +86,11 @@ async fn download(args: &BackupArgs, part: &Path) -> anyhow::Result<u64> {
     Ok(written)
 }
 
-/// Shows how far the server is, for as long as it is asked.
-async fn follow(client: &Client, bar: &Bar) {
+/// Shows the server's progress. Never returns.
+async fn follow_progress(client: &Client, bar: &Bar) {
     loop {
-        tokio::time::sleep(ASK).await;
-        // A server that does not tell is no reason to give the backup up.
+        tokio::time::sleep(POLL).await;
+        // An error here does not end the backup.
         let Ok(state) = client.backup_state().await else { continue };
         if let (Some(copied_bytes), Some(total_bytes)) = (state.copied_bytes, state.total_bytes) {
             bar.show(CopyProgress { copied_bytes, total_bytes });
@@ -107,8 +107,8 @@ async fn receive(mut backup: Backup, part: &Path, bar: &Bar) -> anyhow::Result<u
     while let Some(chunk) = backup.next().await? {
         file.write_all(chunk.as_ref()).with_context(cannot)?;
         copied_bytes += chunk.as_ref().len() as u64;
-        if copied_bytes / SYNC > synced {
-            synced = copied_bytes / SYNC;
+        if copied_bytes / SYNC_BYTES > synced {
+            synced = copied_bytes / SYNC_BYTES;
             let begun = Instant::now();
             file.sync_data().with_context(cannot)?;
             tokio::time::sleep(begun.elapsed()).await;
@@ -122,7 +122,7 @@ async fn receive(mut backup: Backup, part: &Path, bar: &Bar) -> anyhow::Result<u
     Ok(copied_bytes)
 }
 
-/// Progress on standard error, where a person looks at it.
+/// A progress bar on standard error.
 struct Bar(ProgressBar);
 
 impl Bar {

@@ -1,4 +1,4 @@
-//! `duly bench`: how fast this machine runs tasks, beside what the bare store could do on it.
+//! `duly bench`: how fast this machine runs tasks, compared with the bare store.
 
 mod disk;
 mod engine;
@@ -9,7 +9,6 @@ mod http;
 mod limits;
 mod machine;
 mod memory;
-mod place;
 mod progress;
 mod punctuality;
 mod queries;
@@ -18,31 +17,32 @@ mod remote;
 mod report;
 mod rest;
 mod run;
+mod store_site;
 mod world;
 
 use std::path::Path;
 
 use anyhow::Context as _;
 
-use self::report::Report;
+use self::report::BenchReport;
 use self::run::Run;
 use crate::args::{BenchArgs, BenchStore, Output, Part};
 use crate::exit::{Ending, Usage};
 use crate::output;
 
-/// Tasks in one call of the limit, and of the benchmarks: what the store takes at once.
+/// Tasks in one call of the limit and the benchmarks: the largest batch of the store.
 const BATCH: usize = duly_core::limits::STORE_BATCH;
-/// Runs of each throughput measurement; the best one counts. The first on a cold disk is up to
-/// half as fast, and taking turns keeps that from favouring a layout.
+/// Runs of each throughput measurement; the best one counts. The first run on a cold disk may take
+/// twice as long, so measurements alternate to favour no layout.
 const ROUNDS: usize = 3;
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    let store = args.site()?;
-    if let Some(refusal) = unfit(args, &store) {
+    let store = args.bench_store()?;
+    if let Some(refusal) = unsupported_part(args, &store) {
         return Err(Usage::new(refusal).into());
     }
-    let mut report = runtime.block_on(Report::begin(args, &store))?;
+    let mut report = runtime.block_on(BenchReport::begin(args, &store))?;
     let mut run = Run::new(&store, args.tasks, steps(args))?;
     let outcome = runtime.block_on(measure(&mut run, args));
     run.progress.clear();
@@ -58,28 +58,28 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<Ending> {
     }
     if missed > 0 {
         output::say(&format!(
-            "{missed} targets missed; they are for a quiet machine: end what else runs and try again"
+            "{missed} targets missed; they assume an idle machine: stop other programs and try again"
         ));
-        return Ok(Ending::Unwell);
+        return Ok(Ending::Unsuccessful);
     }
     output::say("all targets met");
     Ok(Ending::Ok)
 }
 
-/// Why a part that was asked for cannot be measured on this store.
-fn unfit(args: &BenchArgs, store: &BenchStore) -> Option<&'static str> {
+/// Why a requested part cannot be measured on this store.
+fn unsupported_part(args: &BenchArgs, store: &BenchStore) -> Option<&'static str> {
     match store {
-        BenchStore::Folder(_) if wants(args, Part::Held) => Some(
-            "`held` is about transactions of others, which a file has not: --store postgres://…",
-        ),
+        BenchStore::Folder(_) if wants(args, Part::Held) => {
+            Some("`held` measures open transactions on a server; pass --store postgres://…")
+        }
         BenchStore::Server(_) if wants(args, Part::Queries) => {
-            Some("`queries` is measured on a file: --store sqlite:DIR")
+            Some("`queries` measures a file; pass --store sqlite:DIR")
         }
         _ => None,
     }
 }
 
-/// The parts of this run.
+/// Whether this run measures a part.
 fn wants(args: &BenchArgs, part: Part) -> bool {
     let by_default = !matches!(part, Part::Queries | Part::Held);
     if args.only.is_empty() { by_default } else { args.only.contains(&part) }
@@ -99,7 +99,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Held, held::STEPS)
 }
 
-/// Whether there is a figure that is set beside the limit.
+/// Whether a part compares itself with the limit.
 fn wants_limits(args: &BenchArgs) -> bool {
     wants(args, Part::Engine) || wants(args, Part::Rest)
 }

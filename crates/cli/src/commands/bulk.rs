@@ -1,4 +1,4 @@
-//! `duly bulk …`: one order for many tasks.
+//! `duly bulk …`: one action for many tasks.
 
 mod show;
 
@@ -8,7 +8,7 @@ use duly_core::bulk::BulkAction;
 
 use self::show::Bar;
 use super::connect;
-use super::preview::Order;
+use super::preview::Action;
 use crate::args::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs, Output};
 use crate::exit::Ending;
 use crate::output;
@@ -17,16 +17,16 @@ pub(crate) fn run(command: BulkCommand) -> anyhow::Result<Ending> {
     super::block_on(async {
         match command {
             BulkCommand::Cancel(args) => {
-                let order = BulkRequest { reason: args.reason, ..request("cancel", &args.bulk) };
-                give(&args.bulk, order).await
+                let request = BulkRequest { reason: args.reason, ..request("cancel", &args.bulk) };
+                start(&args.bulk, request).await
             }
-            BulkCommand::Retry(args) => give(&args, request("retry", &args)).await,
+            BulkCommand::Retry(args) => start(&args, request("retry", &args)).await,
             BulkCommand::Replay(args) => {
                 let per_second = args.per_second;
-                let order = BulkRequest { per_second, ..request("replay", &args.bulk) };
-                give(&args.bulk, order).await
+                let request = BulkRequest { per_second, ..request("replay", &args.bulk) };
+                start(&args.bulk, request).await
             }
-            BulkCommand::Delete(args) => give(&args, request("delete", &args)).await,
+            BulkCommand::Delete(args) => start(&args, request("delete", &args)).await,
             BulkCommand::Status(args) => status(&args).await,
             BulkCommand::Abort(args) => abort(&args).await,
             BulkCommand::List(args) => list(&args).await,
@@ -44,26 +44,26 @@ fn request(action: &str, args: &BulkArgs) -> BulkRequest {
     }
 }
 
-/// The same order in words.
-fn words(order: &BulkRequest) -> Order {
-    let known = BulkAction::ALL.iter().find(|(word, _)| *word == order.action);
-    let (verb, action) = *known.expect("every action has its word");
-    Order { verb, noun: "task", is_final: action == BulkAction::Delete }
+/// Describes the action of a request.
+fn action_of(request: &BulkRequest) -> Action {
+    let known = BulkAction::ALL.iter().find(|(word, _)| *word == request.action);
+    let (verb, action) = *known.expect("every action has a name");
+    Action { verb, noun: "task", is_irreversible: action == BulkAction::Delete }
 }
 
-async fn give(args: &BulkArgs, order: BulkRequest) -> anyhow::Result<Ending> {
-    let (client, words) = (connect(&args.client)?, words(&order));
-    if !args.dry_run && words.must_ask(args.yes)? {
-        let trial = BulkRequest { dry_run: Some(true), ..order.clone() };
-        if let BulkAnswer::Preview(found) = client.bulk(&trial).await?
-            && !words.ask(&found)?
+async fn start(args: &BulkArgs, request: BulkRequest) -> anyhow::Result<Ending> {
+    let (client, action) = (connect(&args.client)?, action_of(&request));
+    if !args.dry_run && action.needs_confirmation(args.yes)? {
+        let dry_run = BulkRequest { dry_run: Some(true), ..request.clone() };
+        if let BulkAnswer::Preview(found) = client.bulk(&dry_run).await?
+            && !action.confirm(&found)?
         {
-            return Ok(Ending::Unwell);
+            return Ok(Ending::Unsuccessful);
         }
     }
-    let bulk = match client.bulk(&order).await? {
+    let bulk = match client.bulk(&request).await? {
         BulkAnswer::Preview(found) => {
-            words.show(&found, args.client.output)?;
+            action.print_preview(&found, args.client.output)?;
             return Ok(Ending::Ok);
         }
         BulkAnswer::Started(bulk) => bulk,
@@ -71,7 +71,7 @@ async fn give(args: &BulkArgs, order: BulkRequest) -> anyhow::Result<Ending> {
     if args.wait {
         return follow(&client, bulk, args.client.output).await;
     }
-    show::one(&bulk, args.client.output)?;
+    show::print_one(&bulk, args.client.output)?;
     output::say(&format!("next: duly bulk status {} --wait", bulk.bulk_id));
     Ok(Ending::Ok)
 }
@@ -82,14 +82,14 @@ async fn status(args: &BulkStatusArgs) -> anyhow::Result<Ending> {
     if args.wait && !bulk.status.is_terminal() {
         return follow(&client, bulk, args.client.output).await;
     }
-    show::one(&bulk, args.client.output)?;
+    show::print_one(&bulk, args.client.output)?;
     if !bulk.status.is_terminal() {
         output::say(&format!("next: duly bulk status {} --wait", bulk.bulk_id));
     }
     Ok(show::ending(&bulk))
 }
 
-/// Shows progress until the order has ended. A server that is away for a while does not end it.
+/// Shows progress until the action ends. Retries while the server is away.
 async fn follow(client: &Client, mut bulk: BulkView, format: Output) -> anyhow::Result<Ending> {
     let mut bar = Bar::new(&bulk);
     while !bulk.status.is_terminal() {
@@ -105,15 +105,15 @@ async fn follow(client: &Client, mut bulk: BulkView, format: Output) -> anyhow::
         };
     }
     bar.end(&bulk);
-    show::one(&bulk, format)?;
+    show::print_one(&bulk, format)?;
     Ok(show::ending(&bulk))
 }
 
 async fn abort(args: &BulkIdArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     let bulk = client.abort_bulk(&args.id).await?;
-    show::one(&bulk, args.client.output)?;
-    output::say("aborted; what was done stays done; next: duly bulk list");
+    show::print_one(&bulk, args.client.output)?;
+    output::say("aborted; what is done stays done; next: duly bulk list");
     Ok(Ending::Ok)
 }
 

@@ -8,7 +8,7 @@ use super::serving;
 use crate::args::DevArgs;
 use crate::exit::{Ending, Usage};
 use crate::output;
-use crate::wiring::{self, DATABASE, Plan, StorePlace};
+use crate::wiring::{self, DATABASE, Plan, StoreLocation};
 
 pub(crate) fn run(args: &DevArgs) -> anyhow::Result<Ending> {
     if !args.listen.ip().is_loopback() {
@@ -27,15 +27,16 @@ async fn serve(args: &DevArgs) -> anyhow::Result<Ending> {
     if plan.samples {
         output::say(&samples_hint(args));
     }
-    let welcome = |url: Option<&str>, reclaimed| welcome(args, url.unwrap_or_default(), reclaimed);
-    serving::serve(&plan, Some(args.listen), welcome).await
+    let banner =
+        |url: Option<&str>, reclaimed| print_banner(args, url.unwrap_or_default(), reclaimed);
+    serving::serve(&plan, Some(args.listen), banner).await
 }
 
 fn plan(args: &DevArgs) -> Plan {
     Plan {
         name: format!("dev-{}", std::process::id()),
         roles: Role::ALL.to_vec(),
-        store: StorePlace::Sqlite(args.data.join(DATABASE)),
+        store: StoreLocation::Sqlite(args.data.join(DATABASE)),
         concurrency: args.concurrency,
         session_ttl: args.session_ttl,
         loss_limit: args.loss_limit,
@@ -52,7 +53,7 @@ fn plan(args: &DevArgs) -> Plan {
 fn samples_hint(args: &DevArgs) -> String {
     let server = match args.listen.port() {
         8080 => String::new(),
-        // Whatever port is picked is printed in a moment.
+        // The port is not known yet; the URL is printed later.
         0 => " --server URL".to_owned(),
         _ => format!(" --server http://{}", args.listen),
     };
@@ -61,7 +62,7 @@ fn samples_hint(args: &DevArgs) -> String {
     )
 }
 
-fn welcome(args: &DevArgs, url: &str, reclaimed: usize) {
+fn print_banner(args: &DevArgs, url: &str, reclaimed: usize) {
     output::say(&format!("  API docs  {url}/docs"));
     output::say(&format!("  data      {}", args.data.join(DATABASE).display()));
     if reclaimed > 0 {

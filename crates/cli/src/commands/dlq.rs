@@ -1,7 +1,7 @@
-//! `duly dlq …`: tasks that failed, for people who look after them.
+//! `duly dlq …`: the dead-letter queue.
 
+mod action;
 mod list;
-mod order;
 
 use crate::args::DlqCommand;
 use crate::exit::Ending;
@@ -11,8 +11,8 @@ pub(crate) fn run(command: DlqCommand) -> anyhow::Result<Ending> {
         match command {
             DlqCommand::List(args) => list::list(&args).await,
             DlqCommand::Groups(args) => list::groups(&args).await,
-            DlqCommand::Replay(args) => order::replay(&args).await,
-            DlqCommand::Purge(args) => order::purge(&args).await,
+            DlqCommand::Replay(args) => action::replay(&args).await,
+            DlqCommand::Purge(args) => action::purge(&args).await,
         }
     })
 }

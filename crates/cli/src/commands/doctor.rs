@@ -1,4 +1,4 @@
-//! `duly doctor`: looks at what goes wrong most often and says what to do about it.
+//! `duly doctor`: checks the most frequent problems and says what to do.
 
 mod database;
 mod disk;
@@ -9,16 +9,16 @@ use serde::Serialize;
 use crate::args::{DoctorArgs, Output};
 use crate::exit::Ending;
 use crate::output::{self, Paint};
-use crate::wiring::{DATABASE, StorePlace};
+use crate::wiring::{DATABASE, StoreLocation};
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Finding {
     check: &'static str,
     state: State,
     detail: String,
-    /// What to do, unless all is well.
+    /// What to do, unless the check passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -28,7 +28,7 @@ struct Finding {
 enum State {
     Ok,
     Warn,
-    /// Not there, which may be as it should.
+    /// Not running, which may be intended.
     Absent,
     Fail,
 }
@@ -49,32 +49,32 @@ impl Finding {
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Ending> {
-    let findings = super::block_on(look(args))?;
+    let findings = super::block_on(run_checks(args))?;
     match args.output {
         Output::Json => output::json(&findings)?,
         Output::Table | Output::Id => output::data(&table(&findings))?,
     }
     let failed = findings.iter().filter(|finding| finding.state == State::Fail).count() as u64;
     if failed > 0 {
-        output::say(&format!("{} failed", output::count(failed, "check")));
-        return Ok(Ending::Unwell);
+        output::say(&format!("{} failed; see above what to do", output::count(failed, "check")));
+        return Ok(Ending::Unsuccessful);
     }
     let absent = findings.iter().find(|finding| finding.state == State::Absent);
     output::say(&match absent.and_then(|finding| finding.remedy.as_ref()) {
-        None => "nothing is in the way; next: duly task list".to_owned(),
-        Some(start) => format!("nothing is in the way, but no server runs yet; {start}"),
+        None => "all checks passed; next: duly task list".to_owned(),
+        Some(start) => format!("all checks passed, but no server runs yet; {start}"),
     });
     Ok(Ending::Ok)
 }
 
-async fn look(args: &DoctorArgs) -> anyhow::Result<Vec<Finding>> {
-    let place = match &args.store {
-        Some(url) => url.clone().place()?,
-        None => StorePlace::Sqlite(args.data.join(DATABASE)),
+async fn run_checks(args: &DoctorArgs) -> anyhow::Result<Vec<Finding>> {
+    let location = match &args.store {
+        Some(url) => url.clone().location()?,
+        None => StoreLocation::Sqlite(args.data.join(DATABASE)),
     };
-    let (mut findings, expected) = match place {
-        StorePlace::Sqlite(path) => disk::check(&path),
-        StorePlace::Postgres(url) => database::check(&url).await,
+    let (mut findings, expected) = match location {
+        StoreLocation::Sqlite(path) => disk::check(&path),
+        StoreLocation::Postgres(url) => database::check(&url).await,
     };
     findings.extend(server::check(args, expected).await?);
     Ok(findings)

@@ -1,4 +1,4 @@
-//! `duly handler …`: the reference of the built-in task types. It asks no server.
+//! `duly handler …`: the reference of the built-in task types. It calls no server.
 
 use anyhow::Context as _;
 use duly_worker::handlers::reference::{
@@ -63,7 +63,7 @@ fn flag(reference: &Reference) -> &'static str {
     reference.flag.unwrap_or("-")
 }
 
-/// Everything about a type, for people.
+/// The reference of a type as text.
 fn text_of(reference: &Reference) -> String {
     let mut parts = vec![wrapped(&format!("{}: {}", reference.r#type, reference.summary), "")];
     if let Some(flag) = reference.flag {
@@ -137,8 +137,8 @@ fn wrapped(text: &str, indent: &str) -> String {
     fill(text.split(' '), indent, indent)
 }
 
-/// Parts between which a line may be broken, so that JSON stays the same JSON and a command can
-/// still be copied to a shell: they end with a comma that is not inside of a string.
+/// Parts between which a line may be wrapped, so that the JSON stays valid and a command can be
+/// copied to a shell: each ends with a comma outside of a string.
 fn json_words(text: &str) -> Vec<&str> {
     let (mut words, mut start) = (Vec::new(), 0);
     let (mut in_string, mut is_escaped) = (false, false);
@@ -158,7 +158,7 @@ fn json_words(text: &str) -> Vec<&str> {
     words
 }
 
-/// The words in lines of at most [`COLUMNS`], if they are not longer than that.
+/// The words in lines of at most [`COLUMNS`], unless a word is longer.
 fn fill<'a>(words: impl IntoIterator<Item = &'a str>, first: &str, indent: &str) -> String {
     let mut words = words.into_iter();
     let mut lines = vec![format!("{first}{}", words.next().unwrap_or_default())];

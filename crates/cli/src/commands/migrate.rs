@@ -12,7 +12,7 @@ use crate::wiring::{self, Migration};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Status {
-    /// How many scripts this call has applied.
+    /// How many migrations this call has applied.
     applied: usize,
     items: Vec<Item>,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(command: MigrateCommand) -> anyhow::Result<Ending> {
                 let applied = wiring::migrate(&args.store).await?;
                 print(&args, applied, &wiring::migrations(&args.store).await?)?;
                 output::say(&format!("applied {}", output::count(applied as u64, "migration")));
-                advise(&wiring::grant_rights(&args.store).await?);
+                report_missing_roles(&wiring::grant_rights(&args.store).await?);
                 Ok(Ending::Ok)
             }
             MigrateCommand::Status(args) => {
@@ -41,19 +41,20 @@ pub(crate) fn run(command: MigrateCommand) -> anyhow::Result<Ending> {
                 if missing == 0 {
                     return Ok(Ending::Ok);
                 }
-                output::say(&format!("{missing} are missing; next: duly migrate up"));
-                Ok(Ending::Unwell)
+                let pending = output::count(missing as u64, "migration");
+                output::say(&format!("{pending} pending; next: duly migrate up"));
+                Ok(Ending::Unsuccessful)
             }
         }
     })
 }
 
-/// What to do about roles that its owner may not make.
-fn advise(missing: &[String]) {
+/// Says how to create roles that the schema's owner may not create.
+fn report_missing_roles(missing: &[String]) {
     if let [first, ..] = missing {
         output::say(&format!(
-            "not there: {}; for users of their own, let an administrator CREATE ROLE {first} and so \
-             on, then run this again",
+            "missing roles: {}; nodes and applications need them to use their own users; let an \
+             administrator create each (CREATE ROLE {first}), then run this again",
             missing.join(", ")
         ));
     }

@@ -1,4 +1,4 @@
-//! `duly node …`: the processes of the server.
+//! `duly node …`: the nodes of the server.
 
 use duly_client::wire::{NodeLife, NodeList, NodeView};
 
@@ -7,7 +7,7 @@ use crate::args::{NodeCommand, NodeListArgs, Output};
 use crate::exit::Ending;
 use crate::output::{self, Paint};
 
-/// Nodes that have been silent for so many seconds are not shown unless asked for.
+/// Nodes that were silent for this many seconds are shown only with `--all`.
 const HIDDEN_AFTER: f64 = 600.0;
 
 pub(crate) fn run(command: NodeCommand) -> anyhow::Result<Ending> {
@@ -29,10 +29,10 @@ async fn list(args: &NodeListArgs) -> anyhow::Result<Ending> {
         Output::Json => output::json(&nodes)?,
         Output::Table => {
             output::data(&table_of(&nodes.items))?;
-            output::say(&leads(&nodes));
+            output::say(&leader_line(&nodes));
             if hidden > 0 {
                 let dead = output::count(hidden, "node");
-                output::say(&format!("{dead} silent for more than 10 minutes: --all"));
+                output::say(&format!("{dead} silent for more than 10 minutes; --all shows them"));
             }
         }
         Output::Id => {
@@ -44,10 +44,11 @@ async fn list(args: &NodeListArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Ok)
 }
 
-fn leads(nodes: &NodeList) -> String {
+fn leader_line(nodes: &NodeList) -> String {
     match &nodes.leader {
         Some(leader) => format!("node {} leads, term {}", leader.node_id, leader.term),
-        None => "no node leads now; one will within seconds, if a scheduler runs".to_owned(),
+        None => "no node leads now; one will within seconds if a node with the role scheduler runs"
+            .to_owned(),
     }
 }
 

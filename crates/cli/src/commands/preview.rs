@@ -1,4 +1,4 @@
-//! What an order for many tasks would do, and asking a person before it is done.
+//! Preview and confirmation of an action on many tasks.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
@@ -8,19 +8,19 @@ use crate::args::Output;
 use crate::exit::Usage;
 use crate::output;
 
-/// Something that is done to many tasks.
-pub(super) struct Order {
+/// An action on many tasks.
+pub(super) struct Action {
     /// Such as "replay".
     pub(super) verb: &'static str,
-    /// To what, such as "task".
+    /// Its object, such as "task".
     pub(super) noun: &'static str,
-    /// Whether it cannot be undone, so that it needs a yes in any case.
-    pub(super) is_final: bool,
+    /// Whether it cannot be undone, so that it always needs confirmation.
+    pub(super) is_irreversible: bool,
 }
 
-impl Order {
-    /// Prints what it would do.
-    pub(super) fn show(&self, found: &BulkPreview, format: Output) -> anyhow::Result<()> {
+impl Action {
+    /// Prints what the action would do.
+    pub(super) fn print_preview(&self, found: &BulkPreview, format: Output) -> anyhow::Result<()> {
         match format {
             Output::Json => output::json(found)?,
             Output::Id => {
@@ -31,38 +31,37 @@ impl Order {
             Output::Table => output::data(&format!("would {}", self.describe(found)))?,
         }
         if let (Some(id), Output::Table) = (found.sample.first(), format) {
-            output::say(&format!("such as {id}; next: the same without --dry-run"));
+            output::say(&format!("such as {id}; next: run it without --dry-run"));
         }
         Ok(())
     }
 
-    /// Whether a person has to be asked. Where there is none, an order that cannot be undone is
-    /// refused.
-    pub(super) fn must_ask(&self, yes: bool) -> Result<bool, Usage> {
+    /// Whether to ask the user. Without a terminal, an irreversible action needs `--yes`.
+    pub(super) fn needs_confirmation(&self, yes: bool) -> Result<bool, Usage> {
         let is_interactive = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        if self.is_final && !yes && !is_interactive {
+        if self.is_irreversible && !yes && !is_interactive {
             let verb = self.verb;
             return Err(Usage::new(format!(
-                "a {verb} is for ever and there is no terminal to ask on: confirm it with --yes, or \
-                 see what it would do with --dry-run"
+                "a {verb} cannot be undone, and there is no terminal to ask on; pass --yes to confirm, or \
+                 --dry-run to see what it would do"
             )));
         }
         Ok(is_interactive && !yes)
     }
 
-    /// Asks whether to do it. Without a yes it is not done.
-    pub(super) fn ask(&self, found: &BulkPreview) -> anyhow::Result<bool> {
-        let for_ever = if self.is_final { " for ever" } else { "" };
-        let question = format!("{}{for_ever}? [y/N] ", self.describe(found));
-        let mut talk = std::io::stderr().lock();
-        write!(talk, "{}", output::harmless(&question))?;
-        talk.flush()?;
+    /// Asks the user to confirm the action.
+    pub(super) fn confirm(&self, found: &BulkPreview) -> anyhow::Result<bool> {
+        let permanently = if self.is_irreversible { " permanently" } else { "" };
+        let question = format!("{}{permanently}? [y/N] ", self.describe(found));
+        let mut stderr = std::io::stderr().lock();
+        write!(stderr, "{}", output::sanitize(&question))?;
+        stderr.flush()?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer)?;
         let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-        drop(talk);
+        drop(stderr);
         if !is_yes {
-            output::say("nothing was done");
+            output::say("nothing was changed");
         }
         Ok(is_yes)
     }

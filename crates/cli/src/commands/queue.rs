@@ -1,4 +1,4 @@
-//! `duly queue …`: what waits where, for people who look after it.
+//! `duly queue …`: inspect, pause and resume queues.
 
 use duly_client::Client;
 use duly_client::wire::{PauseRequest, QueueView};
@@ -22,8 +22,8 @@ pub(crate) fn run(command: QueueCommand) -> anyhow::Result<Ending> {
 async fn list(args: &QueueListArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     if args.watch {
-        let ask = async || shown(&client, args.limit).await;
-        return watch::watch(args.client.output, ask).await;
+        let fetch = async || frame(&client, args.limit).await;
+        return watch::watch(args.client.output, fetch).await;
     }
     let page = client.list_queues(Some(args.limit), args.cursor.as_deref()).await?;
     match args.client.output {
@@ -48,7 +48,7 @@ async fn list(args: &QueueListArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Ok)
 }
 
-async fn shown(client: &Client, limit: u32) -> Result<watch::Shown, duly_client::Error> {
+async fn frame(client: &Client, limit: u32) -> Result<watch::Frame, duly_client::Error> {
     let page = client.list_queues(Some(limit), None).await?;
     Ok((table_of(&page.items), String::new()))
 }

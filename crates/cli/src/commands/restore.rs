@@ -1,4 +1,4 @@
-//! `duly restore`: a backup in the place of a database.
+//! `duly restore`: replaces a database with a backup.
 
 use crate::args::RestoreArgs;
 use crate::exit::Ending;
@@ -9,7 +9,7 @@ pub(crate) fn run(args: &RestoreArgs) -> anyhow::Result<Ending> {
     let tasks = output::count(restored.tasks, "task");
     output::say(&format!("restored {tasks} into {}", args.data.display()));
     if let Some(replaced) = restored.replaced {
-        output::say(&format!("what was there before is now {}", replaced.display()));
+        output::say(&format!("the previous database is now {}", replaced.display()));
     }
     output::say(&format!("next: duly dev --data {}", args.data.display()));
     Ok(Ending::Ok)

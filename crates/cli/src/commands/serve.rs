@@ -1,4 +1,4 @@
-//! `duly serve`: one node of many, in the roles it is given.
+//! `duly serve`: a node of a cluster, with its roles.
 
 mod config;
 
@@ -13,45 +13,45 @@ use crate::args::ServeArgs;
 use crate::exit::{Ending, Usage};
 use crate::output;
 use crate::telemetry;
-use crate::wiring::{Plan, StorePlace};
+use crate::wiring::{Plan, StoreLocation};
 
 pub(crate) fn run(args: ServeArgs, verbose: u8) -> anyhow::Result<Ending> {
     let config = Config::read(args)?;
     telemetry::start(verbose, config.log_level);
-    let listen = config.plan.is(Role::Api).then_some(config.listen);
+    let listen = config.plan.has_role(Role::Api).then_some(config.listen);
     if let Some(listen) = listen {
-        check_safe(listen, config.insecure)?;
+        check_insecure(listen, config.insecure)?;
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    let welcome = |url: Option<&str>, reclaimed| welcome(&config.plan, url, reclaimed);
-    runtime.block_on(serving::serve(&config.plan, listen, welcome))
+    let banner = |url: Option<&str>, reclaimed| print_banner(&config.plan, url, reclaimed);
+    runtime.block_on(serving::serve(&config.plan, listen, banner))
 }
 
-/// There are no keys yet to tell callers apart by, so only this machine may call, and only if
-/// somebody says that this is meant.
-fn check_safe(listen: SocketAddr, insecure: bool) -> Result<(), Usage> {
+/// There are no keys yet to authenticate callers, so the node accepts only this machine, and only
+/// with `--insecure`.
+fn check_insecure(listen: SocketAddr, insecure: bool) -> Result<(), Usage> {
     if !insecure {
         return Err(Usage::new(
-            "`duly serve` has no keys to check callers with; --insecure starts it without, on \
-             loopback only",
+            "`duly serve` has no keys to authenticate callers; pass --insecure to start it without, \
+             on loopback only",
         ));
     }
     if !listen.ip().is_loopback() {
         let ip = listen.ip();
         return Err(Usage::new(format!(
-            "--insecure answers whoever reaches the server, so it listens on loopback only, not on \
-             {ip}; use 127.0.0.1"
+            "--insecure accepts every client, so it listens on loopback only, not on {ip}; use \
+             127.0.0.1"
         )));
     }
     Ok(())
 }
 
-fn welcome(plan: &Plan, url: Option<&str>, reclaimed: usize) {
+fn print_banner(plan: &Plan, url: Option<&str>, reclaimed: usize) {
     let roles: Vec<_> = plan.roles.iter().map(|role| role.as_str()).collect();
     output::say(&format!("  node      {} ({})", plan.name, roles.join(", ")));
     let store = match &plan.store {
-        StorePlace::Sqlite(path) => path.display().to_string(),
-        StorePlace::Postgres(_) => "PostgreSQL".to_owned(),
+        StoreLocation::Sqlite(path) => path.display().to_string(),
+        StoreLocation::Postgres(_) => "PostgreSQL".to_owned(),
     };
     output::say(&format!("  store     {store}"));
     if reclaimed > 0 {
@@ -63,6 +63,6 @@ fn welcome(plan: &Plan, url: Option<&str>, reclaimed: usize) {
             output::say(&format!("  API docs  {url}/docs"));
             output::say(&format!("  next      duly node list --server {url}   (Ctrl-C stops)"));
         }
-        None => output::say("  next      it works by itself   (Ctrl-C stops)"),
+        None => output::say("  next      nothing to do   (Ctrl-C stops)"),
     }
 }

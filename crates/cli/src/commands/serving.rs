@@ -1,4 +1,4 @@
-//! A node from its start to its end, for the commands that run one.
+//! Runs a node from start to stop, for `duly dev` and `duly serve`.
 
 use std::net::SocketAddr;
 
@@ -10,12 +10,12 @@ use crate::output;
 use crate::signals::Signals;
 use crate::wiring::{Node, Plan};
 
-/// Runs a node until a signal ends it. `welcome` greets with the address, if it listens, and with
-/// the number of tasks that an earlier process left running.
+/// Runs a node until a signal stops it. `print_banner` gets the URL, if it listens, and the number of
+/// tasks that an earlier process left running.
 pub(super) async fn serve(
     plan: &Plan,
     listen: Option<SocketAddr>,
-    welcome: impl FnOnce(Option<&str>, usize),
+    print_banner: impl FnOnce(Option<&str>, usize),
 ) -> anyhow::Result<Ending> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let listener = match listen {
@@ -23,15 +23,16 @@ pub(super) async fn serve(
         None => None,
     };
     let address = listener.as_ref().map(TcpListener::local_addr).transpose();
-    let url = address.context("cannot tell the address")?.map(|it| format!("http://{it}"));
+    let url =
+        address.context("cannot read the listener's address")?.map(|it| format!("http://{it}"));
     let node = tokio::select! {
         node = Node::start(plan, listener) => node?,
-        () = signals.next() => bail!("stopped before it had started"),
+        () = signals.next() => bail!("stopped before the start was complete"),
     };
     if let Some(url) = &url {
         output::data(url)?;
     }
-    welcome(url.as_deref(), node.reclaimed());
+    print_banner(url.as_deref(), node.reclaimed());
     signals.next().await;
     output::say("stopping: running tasks may finish; a second Ctrl-C stops at once");
     tokio::select! {

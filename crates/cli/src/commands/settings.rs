@@ -1,4 +1,4 @@
-//! `duly settings …`: what holds for the whole installation.
+//! `duly settings …`: the settings of the installation.
 
 mod show;
 
@@ -42,7 +42,7 @@ async fn set(args: &SettingsSetArgs) -> anyhow::Result<Ending> {
         let request = settings.into_request(args.comment.clone());
         client.put_settings(before.current.version, &request).await
     };
-    let (before, after) = based_on_the_newest(&client, change).await?;
+    let (before, after) = change_newest(&client, change).await?;
     print(&after, args.client.output)?;
     output::say(&format!("next: duly settings rollback {before}   (undoes it)"));
     Ok(Ending::Ok)
@@ -50,19 +50,19 @@ async fn set(args: &SettingsSetArgs) -> anyhow::Result<Ending> {
 
 async fn roll_back(args: &SettingsRollbackArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let order = RollbackRequest { version: args.version, comment: args.comment.clone() };
+    let request = RollbackRequest { version: args.version, comment: args.comment.clone() };
     let change = async |before: SettingsAnswer| {
-        client.roll_back_settings(before.current.version, &order).await
+        client.roll_back_settings(before.current.version, &request).await
     };
-    let (before, after) = based_on_the_newest(&client, change).await?;
+    let (before, after) = change_newest(&client, change).await?;
     print(&after, args.client.output)?;
     output::say(&format!("next: duly settings rollback {before}   (undoes it)"));
     Ok(Ending::Ok)
 }
 
-/// Reads, changes and writes; once more if somebody else was quicker. Returns the version before
-/// as well.
-async fn based_on_the_newest(
+/// Reads, changes and writes the settings; once more after a concurrent change. Also returns the
+/// version before.
+async fn change_newest(
     client: &Client,
     change: impl AsyncFn(SettingsAnswer) -> Result<SettingsAnswer, Error>,
 ) -> anyhow::Result<(u64, SettingsAnswer)> {

@@ -1,4 +1,4 @@
-//! `duly task …`: a client for people.
+//! `duly task …`.
 
 mod attempts;
 mod control;
@@ -45,7 +45,7 @@ pub(crate) fn run(command: TaskCommand) -> anyhow::Result<Ending> {
     })
 }
 
-/// Prints a task that has not ended, one line in table form.
+/// Prints a task that has not ended; a table has one line.
 fn print(task: &TaskView, format: Output) -> anyhow::Result<()> {
     match format {
         Output::Json => output::json(task),
@@ -54,8 +54,8 @@ fn print(task: &TaskView, format: Output) -> anyhow::Result<()> {
     }
 }
 
-/// Waits for an outcome, in as many requests as it takes. A task that takes longer is returned as
-/// it is then.
+/// Waits for the outcome, in as many requests as needed. After `patience` it returns the task as it
+/// is.
 async fn wait(
     client: &Client,
     id: impl Display,
@@ -71,15 +71,15 @@ async fn wait(
     }
 }
 
-fn too_long(id: TaskId, patience: Duration) -> Ending {
+fn report_timeout(id: TaskId, patience: Duration) -> Ending {
     output::say(&format!(
-        "not finished after {patience:?}; the task goes on: duly task get {id} --wait"
+        "not finished after {patience:?}; the task continues; next: duly task get {id} --wait"
     ));
     Ending::WaitedTooLong
 }
 
-/// Prints a task that has ended: its result alone in table form, so that it can be piped. Without
-/// a format it says only how it ended.
+/// Prints an ended task: as a table its result alone, so that it can be piped. Without a format it
+/// prints only the outcome.
 fn print_ended(task: &TaskView, format: Option<Output>) -> anyhow::Result<Ending> {
     match (format, &task.result) {
         (Some(Output::Json), _) => output::json(task)?,
@@ -92,13 +92,18 @@ fn print_ended(task: &TaskView, format: Option<Output>) -> anyhow::Result<Ending
         output::say(&format!("{} {} in {attempts}", task.task_id, task.status));
         return Ok(Ending::Ok);
     }
-    output::say(&format!("{} {} after {attempts}{}", task.task_id, task.status, why(task)));
+    output::say(&format!(
+        "{} {} after {attempts}{}",
+        task.task_id,
+        task.status,
+        failure_suffix(task)
+    ));
     Ok(Ending::TaskFailed)
 }
 
-/// Why a task ended so, behind what else is said of it. The code of a cancelled task says nothing
-/// that its status does not.
-fn why(task: &TaskView) -> String {
+/// The reason of a failure, as a suffix. Omits the code of a cancelled task, which repeats its
+/// status.
+fn failure_suffix(task: &TaskView) -> String {
     match &task.error {
         None => String::new(),
         Some(error) if error.code != task.status.as_str() => {

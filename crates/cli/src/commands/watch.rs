@@ -1,4 +1,4 @@
-//! Showing something again and again on a terminal.
+//! Refreshes a table on a terminal.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -11,25 +11,24 @@ use crate::exit::Ending;
 use crate::output;
 use crate::signals::Signals;
 
-/// How often it is shown anew.
+/// The interval of refreshes.
 const REDRAW: Duration = Duration::from_secs(2);
-/// Moves to the upper left corner and clears all below.
+/// Clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// What is shown: a table, and a remark below it.
-pub(super) type Shown = (String, String);
+/// A table, and a remark below it.
+pub(super) type Frame = (String, String);
 
-/// Shows what `ask` gets until Ctrl-C. A server that is away for a while does not end it, as long
-/// as it was there at the start.
-pub(super) async fn watch<A>(format: Output, mut ask: A) -> anyhow::Result<Ending>
+/// Shows the frames of `fetch` until Ctrl-C. After the first frame, errors are printed and retried.
+pub(super) async fn watch<A>(format: Output, mut fetch: A) -> anyhow::Result<Ending>
 where
-    A: AsyncFnMut() -> Result<Shown, duly_client::Error>,
+    A: AsyncFnMut() -> Result<Frame, duly_client::Error>,
 {
     if format != Output::Table {
-        bail!("--watch shows a table; leave `-o` out, or leave --watch out and ask again yourself");
+        bail!("--watch shows a table; omit -o, or omit --watch and repeat the command yourself");
     }
     if !std::io::stdout().is_terminal() {
-        bail!("--watch needs a terminal; for a program, ask with `-o json` as often as you like");
+        bail!("--watch needs a terminal; in a program, repeat the command with -o json instead");
     }
     let mut signals = Signals::new()?;
     let mut ticks = tokio::time::interval(REDRAW);
@@ -41,13 +40,13 @@ where
             () = signals.next() => return Ok(Ending::Ok),
         }
         let answer = tokio::select! {
-            answer = ask() => answer,
+            answer = fetch() => answer,
             () = signals.next() => return Ok(Ending::Ok),
         };
         match answer {
             Ok((table, remark)) => {
                 output::data(&format!("{CLEAR}{table}"))?;
-                output::say(&format!("\n{remark}every 2 s, Ctrl-C ends it"));
+                output::say(&format!("\n{remark}refreshed every 2 s; Ctrl-C stops"));
                 shown = true;
             }
             Err(error) if shown => output::say(&format!("{error}; trying again")),

@@ -1,4 +1,4 @@
-//! `duly worker …`: run a worker, look at workers and drain them.
+//! `duly worker …`: run, list and drain workers.
 
 mod drain;
 mod list;

@@ -1,4 +1,4 @@
-//! Colours, where they help: on a terminal, and only if they are wanted.
+//! Colours, on a terminal and only if wanted.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -15,37 +15,37 @@ const CYAN: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
 
 /// Whether `--no-color` was given.
-static REFUSED: OnceLock<bool> = OnceLock::new();
+static DISABLED: OnceLock<bool> = OnceLock::new();
 
-/// Keeps what the command line says of colours, for all that is printed from now on.
-pub(crate) fn choose(no_color: bool) {
-    REFUSED.get_or_init(|| no_color);
+/// Stores the command line's choice of colours for all later output.
+pub(crate) fn configure(no_color: bool) {
+    DISABLED.get_or_init(|| no_color);
 }
 
-/// Whether what is printed there may be coloured. `NO_COLOR` and `--no-color` forbid it,
-/// `CLICOLOR_FORCE` asks for it although it is no terminal.
+/// Whether to colour a stream. `NO_COLOR` and `--no-color` disable it, `CLICOLOR_FORCE` enables it
+/// without a terminal.
 pub(crate) fn is_wanted(stream: &impl IsTerminal) -> bool {
-    let is_asked = |value: &str| !matches!(value, "" | "0");
-    if REFUSED.get().copied().unwrap_or(false)
+    let is_set = |value: &str| !matches!(value, "" | "0");
+    if DISABLED.get().copied().unwrap_or(false)
         || variable("NO_COLOR").is_some_and(|it| !it.is_empty())
     {
         return false;
     }
-    variable("CLICOLOR_FORCE").is_some_and(|value| is_asked(&value))
+    variable("CLICOLOR_FORCE").is_some_and(|value| is_set(&value))
         || (stream.is_terminal() && variable("TERM").is_none_or(|term| term != "dumb"))
 }
 
-/// Which colour the text of a cell gets.
+/// Chooses the colour of a cell by its text.
 #[derive(Clone, Copy)]
 pub(crate) struct Paint(fn(&str) -> Option<&'static str>);
 
 impl Paint {
     /// By the state of a task.
     pub(crate) const STATUS: Self = Self(status);
-    /// By how a check or a process is.
+    /// By the health of a check or a process.
     pub(crate) const HEALTH: Self = Self(health);
 
-    /// The padded cell in the colour of what it says.
+    /// The padded cell in its colour.
     pub(super) fn apply(self, cell: &str, padded: &str) -> String {
         match self.0(cell) {
             Some(color) => format!("{color}{cell}{RESET}{}", &padded[cell.len()..]),
@@ -74,7 +74,7 @@ fn health(cell: &str) -> Option<&'static str> {
     }
 }
 
-/// A word of warning on standard error.
+/// Red text on standard error.
 pub(super) fn red(text: &str) -> String {
     if is_wanted(&std::io::stderr()) { format!("{RED}{text}{RESET}") } else { text.to_owned() }
 }

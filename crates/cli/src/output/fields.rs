@@ -1,8 +1,8 @@
-//! One thing, one field a line; values that need more room go on below themselves.
+//! One item with one field per line; long values are wrapped.
 
 use super::color::Paint;
 use super::text::{self, width};
-use super::{columns, harmless, may_color};
+use super::{columns, may_color, sanitize};
 
 /// Blanks between a name and its value.
 const GAP: usize = 2;
@@ -19,7 +19,7 @@ impl Fields {
         self.0.push((name, value, None));
     }
 
-    /// Adds a field whose value is coloured by what it says.
+    /// Adds a field whose value is coloured by its text.
     pub(crate) fn add_painted(&mut self, name: &'static str, value: String, paint: Paint) {
         self.0.push((name, value, Some(paint)));
     }
@@ -34,7 +34,7 @@ impl Fields {
         let room = most.map_or(usize::MAX, |most| most.saturating_sub(indent).max(LEAST));
         let mut lines = Vec::new();
         for (name, value, paint) in &self.0 {
-            let mut parts = text::wrap(&harmless(value), room).into_iter();
+            let mut parts = text::wrap(&sanitize(value), room).into_iter();
             let first = parts.next().unwrap_or_default();
             let first = match paint.filter(|_| colored) {
                 Some(paint) => paint.apply(&first, &first),

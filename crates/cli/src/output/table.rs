@@ -1,5 +1,5 @@
-//! Tables that fit the terminal. What people copy, such as an id, is never cut: less important
-//! columns are left out first, then long texts are shortened.
+//! Tables that fit the terminal. Ids are never cut, so that they can be copied: less important
+//! columns are omitted first, then long texts are shortened.
 
 use super::color::Paint;
 use super::text::{self, width};
@@ -16,19 +16,19 @@ pub(crate) struct Table {
 struct Column {
     name: String,
     fit: Fit,
-    /// Left out where there is no room, the lowest first.
+    /// Omitted if there is no room, the lowest first.
     rank: Option<usize>,
     paint: Option<Paint>,
 }
 
-/// What a column does where there is less room than it needs.
+/// How a column adapts to a narrow terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// Nothing: it is shown in full.
+    /// It is shown in full.
     Keep,
     /// Its cells are cut, down to this width.
     Shorten(usize),
-    /// Its cells go on in further lines, down to this width. Only the last column does so.
+    /// Its cells are wrapped, down to this width. Only for the last column.
     Wrap(usize),
 }
 
@@ -44,20 +44,20 @@ impl Table {
         Self { columns: header.iter().map(column).collect(), rows: Vec::new() }
     }
 
-    /// Cuts these columns where the table is too wide, down to `least` each.
+    /// Cuts these columns if the table is too wide, down to `least` each.
     pub(crate) fn shorten(mut self, names: &[&str], least: usize) -> Self {
         names.iter().for_each(|name| self.column(name).fit = Fit::Shorten(least));
         self
     }
 
-    /// Breaks the lines of the last column where the table is too wide.
+    /// Wraps the last column if the table is too wide.
     pub(crate) fn wrap_last(mut self) -> Self {
         let last = self.columns.last_mut().expect("a table has columns");
         last.fit = Fit::Wrap(20);
         self
     }
 
-    /// Leaves these columns out where the table is too wide, the first of them first.
+    /// Omits these columns if the table is too wide, the first of them first.
     pub(crate) fn leave_out(mut self, names: &[&str]) -> Self {
         for (rank, name) in names.iter().enumerate() {
             self.column(name).rank = Some(rank);
@@ -65,7 +65,7 @@ impl Table {
         self
     }
 
-    /// Colours the cells of a column by what they say.
+    /// Colours the cells of a column by their text.
     pub(crate) fn paint(mut self, name: &str, paint: Paint) -> Self {
         self.column(name).paint = Some(paint);
         self
@@ -78,10 +78,10 @@ impl Table {
 
     /// Adds a row with one cell for each column.
     pub(crate) fn add_row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(|cell| super::harmless(&cell.into())).collect());
+        self.rows.push(cells.into_iter().map(|cell| super::sanitize(&cell.into())).collect());
     }
 
-    /// The table as text, no wider than this if that can be.
+    /// The table as text, no wider than this if possible.
     pub(crate) fn render(&self, most: Option<usize>, colored: bool) -> String {
         let shown = self.layout(most);
         let mut lines = vec![self.line(&shown, |column| self.columns[column].name.to_uppercase())];
@@ -91,7 +91,7 @@ impl Table {
         lines.join("\n")
     }
 
-    /// Which columns are shown, and how wide.
+    /// The visible columns and their widths.
     fn layout(&self, most: Option<usize>) -> Vec<(usize, usize)> {
         let mut shown: Vec<_> = (0..self.columns.len()).map(|at| (at, self.widest(at))).collect();
         let Some(most) = most else { return shown };
@@ -130,7 +130,7 @@ impl Table {
         }
     }
 
-    /// One line; the last cell is not filled up with blanks.
+    /// One line without trailing blanks.
     fn line(&self, shown: &[(usize, usize)], cell: impl Fn(usize) -> String) -> String {
         let mut line = String::new();
         for (at, width) in shown {

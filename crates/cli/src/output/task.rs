@@ -1,4 +1,4 @@
-//! Tasks for people.
+//! Tasks as text.
 
 use duly_client::wire::{ProgressView, TaskError, TaskView};
 
@@ -6,7 +6,7 @@ use super::color::Paint;
 use super::fields::Fields;
 use super::{Table, instant, render};
 
-/// Tasks, one a line.
+/// Tasks, one per line.
 pub(crate) fn tasks(tasks: &[TaskView]) -> String {
     let header = ["id", "type", "queue", "status", "attempt", "run at", "error"];
     let mut table = Table::new(&header)
@@ -27,7 +27,7 @@ pub(crate) fn tasks(tasks: &[TaskView]) -> String {
     render(&table)
 }
 
-/// One task, one field a line.
+/// One task, one field per line.
 pub(crate) fn task(task: &TaskView) -> String {
     let mut fields = Fields::default();
     fields.add("id", task.task_id.to_string());
@@ -65,14 +65,14 @@ pub(crate) fn task(task: &TaskView) -> String {
     fields.render()
 }
 
-/// How far a task is: "3 of 4 (75%)".
+/// The progress of a task: "3 of 4 (75%)".
 pub(crate) fn progress(progress: &ProgressView) -> String {
     let total = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
     let percent = progress.percent.map(|percent| format!(" ({percent}%)")).unwrap_or_default();
     format!("{}{total}{percent}", progress.done)
 }
 
-/// An error for people: its code and its message, if it has one.
+/// An error as text: its code, and its message if it has one.
 pub(crate) fn failure(error: &TaskError) -> String {
     match error.message.as_str() {
         "" => error.code.clone(),

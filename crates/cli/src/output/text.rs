@@ -1,8 +1,8 @@
-//! Text of a certain width on a terminal.
+//! Text that fits a width on a terminal.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How many columns a text takes.
+/// The width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
@@ -16,8 +16,8 @@ pub(super) fn shorten(text: &str, most: usize) -> String {
     format!("{}…", start.trim_end())
 }
 
-/// The lines of a text, broken where they are wider than this: after a blank or a comma if there is
-/// one, so that words and ids stay whole.
+/// The lines of a text, wrapped to this width: after a blank or a comma if possible, so that words
+/// and ids stay whole.
 pub(super) fn wrap(text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -27,7 +27,7 @@ pub(super) fn wrap(text: &str, most: usize) -> Vec<String> {
             let after = |(at, c): (usize, char)| at + c.len_utf8();
             let fits_whole = rest[start.len()..].starts_with(' ');
             let end = match start.char_indices().rfind(|(_, c)| matches!(c, ' ' | ',')) {
-                Some(place) if !fits_whole => after(place),
+                Some(found) if !fits_whole => after(found),
                 _ => start.len(),
             };
             lines.push(rest[..end].trim_end().to_owned());

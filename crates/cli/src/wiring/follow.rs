@@ -1,4 +1,4 @@
-//! What in this process goes by the settings.
+//! Applies the settings to this process.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use duly_core::limits::CONCURRENCY;
 use duly_engine::Engine;
 use duly_worker::{Concurrency, Config};
 
-/// How long to wait for a store that cannot say what the settings are.
+/// How long to wait before reading the settings again after an error.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
-/// Has the worker in this process run as many handlers as the settings say, or as many as it was
-/// started with. Goes on for ever.
-pub(super) async fn settings(engine: Engine, started: Config, concurrency: Concurrency) {
+/// Keeps the running slots of the local worker at the number in the settings, or else at the number
+/// it was started with. Never returns.
+pub(super) async fn follow_settings(engine: Engine, started: Config, concurrency: Concurrency) {
     let mut known = loop {
         match engine.settings_in_effect().await {
             Ok(known) => break known,
@@ -20,9 +20,9 @@ pub(super) async fn settings(engine: Engine, started: Config, concurrency: Concu
         tokio::time::sleep(BACK_OFF).await;
     };
     loop {
-        let places = known.settings.worker_concurrency.unwrap_or(started.concurrency);
-        // What was stored by another version may exceed this one's limit.
-        concurrency.set(places.clamp(1, CONCURRENCY));
+        let slots = known.settings.worker_concurrency.unwrap_or(started.concurrency);
+        // Another version may have stored a number above this version's limit.
+        concurrency.set(slots.clamp(1, CONCURRENCY));
         known = engine.settings_after(known.version).await;
     }
 }

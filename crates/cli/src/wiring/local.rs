@@ -1,4 +1,4 @@
-//! The worker in this process: one session after the other.
+//! The worker in this process; it opens a new session when its session ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use duly_engine::engine::LocalWorker as Description;
 use duly_worker::{Executor, Registry};
 use tokio_util::sync::CancellationToken;
 
-use super::{GRACE, follow};
+use super::GRACE;
+use super::follow::follow_settings;
 
-/// How long to wait before another session is opened, at first and at the most.
+/// The first and the longest wait before a new session is opened.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// A worker beside the engine.
+/// A worker in the process of the engine.
 pub(super) struct LocalWorker {
     pub(super) engine: Engine,
     pub(super) name: String,
@@ -36,8 +37,8 @@ impl LocalWorker {
         self.engine.open_worker(worker).await
     }
 
-    /// Works until it is told to stop. Where other nodes have ended its session, what it ran is
-    /// stopped, since nobody would take the outcomes, and it goes on under another one.
+    /// Works until it is stopped. If another node has ended its session, it stops its handlers, since
+    /// their outcomes would be refused, and continues under a new session.
     pub(super) async fn run(self, first: Arc<dyn WorkSource>, stop: CancellationToken) {
         let mut source = first;
         loop {
@@ -53,7 +54,7 @@ impl LocalWorker {
     async fn work(&self, source: Arc<dyn WorkSource>, stop: &CancellationToken) {
         let random = Arc::clone(&self.random);
         let executor = Executor::new(self.config, self.registry.clone(), source, random);
-        let follow = follow::settings(self.engine.clone(), self.config, executor.concurrency());
+        let follow = follow_settings(self.engine.clone(), self.config, executor.concurrency());
         tokio::select! {
             report = executor.run(stop.clone(), GRACE) => {
                 tracing::info!(?report, "the worker has stopped");

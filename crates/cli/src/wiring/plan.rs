@@ -1,4 +1,4 @@
-//! What a node is to be.
+//! The configuration of a node.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use duly_api::Tenants;
 use duly_core::node::Role;
 use ipnet::IpNet;
 
-use super::StorePlace;
+use super::StoreLocation;
 
-/// A node as whoever starts it wants it.
+/// The configuration of a node, from flags, environment and file.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// What it calls itself.
+    /// Its name.
     pub(crate) name: String,
-    /// What it does.
+    /// Its roles.
     pub(crate) roles: Vec<Role>,
-    /// Where tasks are kept.
-    pub(crate) store: StorePlace,
-    /// Handlers that run at once in this process; with none it has no worker.
+    /// The store.
+    pub(crate) store: StoreLocation,
+    /// Running slots of this process; with 0 it has no worker.
     pub(crate) concurrency: usize,
     /// How long a worker or another node may be silent.
     pub(crate) session_ttl: Duration,
     /// How many workers may die with a task.
     pub(crate) loss_limit: u32,
-    /// Networks that the http handler may dial although they are private.
+    /// Private networks that the http handler may connect to.
     pub(crate) outbound: Vec<IpNet>,
     /// Whether it serves the type shell.
     pub(crate) allow_shell: bool,
-    /// Whether it serves the samples.
+    /// Whether it serves the sample types.
     pub(crate) samples: bool,
-    /// Whose tasks callers see.
+    /// How a request selects its tenant.
     pub(crate) tenants: Tenants,
     /// A bug that the tests must catch.
     #[cfg(feature = "planted-bugs")]
@@ -38,12 +38,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Whether the node has this role.
-    pub(crate) fn is(&self, role: Role) -> bool {
+    pub(crate) fn has_role(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
     /// Whether it runs tasks.
     pub(super) fn has_worker(&self) -> bool {
-        self.is(Role::Worker) && self.concurrency > 0
+        self.has_role(Role::Worker) && self.concurrency > 0
     }
 }

@@ -1,4 +1,4 @@
-//! Where tasks are kept, and how that is opened.
+//! The address of the store, and how it is opened.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,14 +16,14 @@ use duly_store::sqlite::SqliteStore;
 use super::Plan;
 use crate::exit::Usage;
 
-/// A store as it is written. It may hold a password, which is shown nowhere.
+/// The address of a store. It may hold a password, so it is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct StoreUrl(String);
 
 impl FromStr for StoreUrl {
     type Err = Infallible;
 
-    /// Takes any text: whoever reads arguments would show a refused one. See [`StoreUrl::place`].
+    /// Accepts any text: the argument parser would print a refused one. See [`StoreUrl::location`].
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(Self(text.to_owned()))
     }
@@ -36,71 +36,71 @@ impl fmt::Debug for StoreUrl {
     }
 }
 
-/// Where tasks are kept.
+/// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StorePlace {
-    /// In a file of this process alone.
+pub(crate) enum StoreLocation {
+    /// A file that only this process opens.
     Sqlite(PathBuf),
-    /// In a database that nodes share.
+    /// A database that nodes share.
     Postgres(StoreUrl),
 }
 
 impl StoreUrl {
-    /// What the text means.
-    pub(crate) fn place(self) -> Result<StorePlace, Usage> {
+    /// Parses the address.
+    pub(crate) fn location(self) -> Result<StoreLocation, Usage> {
         if self.0.starts_with("postgres://") || self.0.starts_with("postgresql://") {
-            return Ok(StorePlace::Postgres(self));
+            return Ok(StoreLocation::Postgres(self));
         }
         match self.0.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(StorePlace::Sqlite(path.into())),
+            Some(path) if !path.is_empty() => Ok(StoreLocation::Sqlite(path.into())),
             _ => Err(Usage::new(
                 "the store must be postgres://USER:PASSWORD@HOST:PORT/DATABASE or sqlite:PATH",
             )),
         }
     }
 
-    /// The address itself, for whoever connects.
+    /// The address with its password, for connecting.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-/// Brings the schema of a shared database up to date; answers how many scripts that took.
+/// Migrates a shared database; returns how many migrations were applied.
 pub(crate) async fn migrate(url: &StoreUrl) -> anyhow::Result<usize> {
-    Ok(schema::up(shared(url)?).await?)
+    Ok(schema::up(postgres_url(url)?).await?)
 }
 
-/// The scripts that make the schema of a shared database.
+/// The migrations of a shared database.
 pub(crate) async fn migrations(url: &StoreUrl) -> anyhow::Result<Vec<Migration>> {
-    Ok(schema::status(shared(url)?).await?)
+    Ok(schema::status(postgres_url(url)?).await?)
 }
 
-/// Gives the roles of a shared database their rights. Answers which roles are missing.
+/// Grants the roles of a shared database their rights. Returns the missing roles.
 pub(crate) async fn grant_rights(url: &StoreUrl) -> anyhow::Result<Vec<String>> {
-    Ok(schema::grant_rights(shared(url)?).await?)
+    Ok(schema::grant_rights(postgres_url(url)?).await?)
 }
 
-fn shared(url: &StoreUrl) -> Result<&str, Usage> {
-    match url.clone().place()? {
-        StorePlace::Postgres(_) => Ok(url.reveal()),
-        StorePlace::Sqlite(_) => Err(Usage::new(
-            "a file is brought up to date by whoever opens it; there is nothing to do",
+fn postgres_url(url: &StoreUrl) -> Result<&str, Usage> {
+    match url.clone().location()? {
+        StoreLocation::Postgres(_) => Ok(url.reveal()),
+        StoreLocation::Sqlite(_) => Err(Usage::new(
+            "a SQLite file is migrated when a server opens it; there is nothing to do",
         )),
     }
 }
 
 /// An open store.
-pub(super) struct Opened {
+pub(super) struct OpenedStore {
     pub(super) store: Arc<dyn Store>,
     /// How many tasks an earlier process left running.
     pub(super) reclaimed: usize,
 }
 
-/// Opens the store of a plan and brings its schema up to date.
-pub(super) async fn open(plan: &Plan) -> anyhow::Result<Opened> {
+/// Opens the store of a node and migrates its schema.
+pub(super) async fn open(plan: &Plan) -> anyhow::Result<OpenedStore> {
     let rules = Rules { loss_limit: plan.loss_limit };
     match &plan.store {
-        StorePlace::Sqlite(path) => {
+        StoreLocation::Sqlite(path) => {
             let store = SqliteStore::open(path, Arc::new(SystemClock::default()), rules)?;
             let reclaimed = store.reclaimed();
             #[cfg(feature = "planted-bugs")]
@@ -108,17 +108,17 @@ pub(super) async fn open(plan: &Plan) -> anyhow::Result<Opened> {
                 Some(bug) => store.with_bug(bug),
                 None => store,
             };
-            Ok(Opened { store: Arc::new(store), reclaimed })
+            Ok(OpenedStore { store: Arc::new(store), reclaimed })
         }
-        StorePlace::Postgres(url) => {
+        StoreLocation::Postgres(url) => {
             let store = PostgresStore::open(url.reveal(), rules).await;
-            let store = store.context("cannot start on this store")?;
+            let store = store.context("cannot open this store")?;
             #[cfg(feature = "planted-bugs")]
             let store = match plan.planted_bug {
                 Some(bug) => store.with_bug(bug),
                 None => store,
             };
-            Ok(Opened { store: Arc::new(store), reclaimed: 0 })
+            Ok(OpenedStore { store: Arc::new(store), reclaimed: 0 })
         }
     }
 }
@@ -131,19 +131,19 @@ mod tests {
     fn a_password_is_never_shown() {
         let url: StoreUrl = "postgres://duly:secret@db/duly".parse().unwrap();
         assert_eq!(format!("{url:?}"), "postgres:…");
-        assert!(!format!("{:?}", url.place().unwrap()).contains("secret"));
+        assert!(!format!("{:?}", url.location().unwrap()).contains("secret"));
         let mistyped: StoreUrl = "postgre//duly:secret@db/duly".parse().unwrap();
         assert!(!format!("{mistyped:?}").contains("secret"));
-        assert!(!mistyped.place().unwrap_err().to_string().contains("secret"));
+        assert!(!mistyped.location().unwrap_err().to_string().contains("secret"));
     }
 
     #[test]
     fn a_store_is_a_file_or_a_database() {
-        let place = |text: &str| text.parse::<StoreUrl>().unwrap().place();
-        assert_eq!(place("sqlite:a/b.db").unwrap(), StorePlace::Sqlite("a/b.db".into()));
-        assert!(matches!(place("postgresql://db/duly").unwrap(), StorePlace::Postgres(_)));
+        let location = |text: &str| text.parse::<StoreUrl>().unwrap().location();
+        assert_eq!(location("sqlite:a/b.db").unwrap(), StoreLocation::Sqlite("a/b.db".into()));
+        assert!(matches!(location("postgresql://db/duly").unwrap(), StoreLocation::Postgres(_)));
         for text in ["", "sqlite:", "mysql://db/duly", "a/b.db"] {
-            assert!(place(text).is_err(), "{text}");
+            assert!(location(text).is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A worker for a server elsewhere.
+//! A remote worker.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use duly_worker::{Executor, Guard, Registry};
 use super::{loopback, registry};
 use crate::args::WorkerRunArgs;
 
-/// Everything but the session.
+/// A remote worker before it opens its session.
 pub(crate) struct RemoteWorker {
     client: Client,
     request: RegisterRequest,
@@ -24,7 +24,7 @@ pub(crate) struct RemoteWorker {
 }
 
 impl RemoteWorker {
-    /// A worker as it is described, known to nobody yet.
+    /// Prepares a worker without calling the server.
     pub(crate) fn new(args: &WorkerRunArgs, name: &str) -> anyhow::Result<Self> {
         let client = Client::new(&args.server, args.token.as_deref())?;
         let mut allowed = args.allow_nets.clone();
@@ -32,7 +32,7 @@ impl RemoteWorker {
             // Tasks of a server on this machine were submitted on this machine.
             allowed.extend(loopback());
         }
-        let registry = chosen(registry(Guard::new(allowed), args.allow_shell), &args.types)?;
+        let registry = select_types(registry(Guard::new(allowed), args.allow_shell), &args.types)?;
         let request = RegisterRequest {
             name: Some(name.to_owned()),
             types: registry.types().into_iter().map(String::from).collect(),
@@ -48,32 +48,36 @@ impl RemoteWorker {
         self.client.base_url().as_str()
     }
 
-    /// How it introduces itself.
+    /// Its registration.
     pub(crate) fn request(&self) -> &RegisterRequest {
         &self.request
     }
 
-    /// Opens a session, at the first try or not at all.
+    /// Opens a session, in one try.
     pub(crate) async fn connect(&self) -> Result<Arc<RemoteSource>, Error> {
         let random = Arc::clone(&self.random);
         RemoteSource::connect(self.client.clone(), self.request.clone(), random).await
     }
 
-    /// What runs the tasks of this session.
+    /// The executor for this session.
     pub(crate) fn executor(self, source: Arc<RemoteSource>) -> Executor {
         Executor::new(self.config, self.registry, source, self.random)
     }
 }
 
-/// The handlers that were asked for; all of them if none was named.
-fn chosen(registry: Registry, types: &[TypeName]) -> anyhow::Result<Registry> {
+/// The handlers of the requested types; all if none is named.
+fn select_types(registry: Registry, types: &[TypeName]) -> anyhow::Result<Registry> {
     if types.is_empty() {
         return Ok(registry);
     }
     if let Some(unknown) = types.iter().find(|name| registry.get(name).is_none()) {
         let known: Vec<_> = registry.types().iter().map(ToString::to_string).collect();
-        let hint = if unknown.as_str() == "shell" { "; --allow-shell adds it" } else { "" };
-        bail!("there is no built-in handler for `{unknown}`; there are {}{hint}", known.join(", "));
+        let hint =
+            if unknown.as_str() == "shell" { "; pass --allow-shell to add shell" } else { "" };
+        bail!(
+            "there is no built-in handler for `{unknown}`; use one of {}{hint}",
+            known.join(", ")
+        );
     }
     Ok(registry.only(types))
 }

@@ -20,7 +20,7 @@ async fn a_replay_of_everything_must_be_asked_for() -> anyhow::Result<()> {
         assert_eq!(ended.json()?["count"], 0, "{ended:?}");
     }
     let ended = world.duly(&["dlq", "list", "-o", "id"]).await?;
-    assert_eq!(ended.line()?, id, "nothing was done");
+    assert_eq!(ended.line()?, id, "nothing was changed");
     let ended = world.duly(&["dlq", "replay", "--all"]).await?;
     assert_eq!((ended.code, ended.line()?), (Some(0), "replayed 1 dead letter"));
     Ok(())
@@ -32,15 +32,15 @@ async fn a_person_at_a_terminal_is_asked() -> anyhow::Result<()> {
     let id = world.failed().await?;
     for (order, question) in [
         (&["dlq", "replay", "type:flaky"][..], "replay 1 dead letter? [y/N]"),
-        (&["dlq", "purge", "--all"], "purge 1 dead letter for ever? [y/N]"),
-        (&["bulk", "delete", "type:flaky"], "delete 1 task for ever? [y/N]"),
+        (&["dlq", "purge", "--all"], "purge 1 dead letter permanently? [y/N]"),
+        (&["bulk", "delete", "type:flaky"], "delete 1 task permanently? [y/N]"),
         (&["bulk", "replay", "type:flaky"], "replay 1 task? [y/N]"),
     ] {
         for answer in ["\n", "n\n"] {
             let shown = world.duly_on_terminal(order, answer).await?;
             assert_eq!(shown.code, Some(1), "{shown:?}");
             assert!(shown.screen.contains(question), "{shown:?}");
-            assert!(shown.screen.contains("nothing was done"), "{shown:?}");
+            assert!(shown.screen.contains("nothing was changed"), "{shown:?}");
         }
     }
     assert_eq!(world.duly(&["dlq", "list", "-o", "id"]).await?.line()?, id);

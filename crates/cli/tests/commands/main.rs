@@ -251,7 +251,7 @@ async fn lists_are_narrowed_by_terms() -> anyhow::Result<()> {
     let ended = world.duly(&["task", "list", "status:SUCCESS", "--limit", "1"]).await?;
     assert!(ended.stderr.contains("task list --filter 'status:SUCCESS' --cursor "), "{ended:?}");
     for (arguments, code, words) in [
-        (vec!["task", "list", "type:none"], 0, "no such tasks"),
+        (vec!["task", "list", "type:none"], 0, "no task matches"),
         (vec!["task", "list", "type:a", "color:red"], 1, "`color:red` at byte 7 has no known key"),
         (vec!["task", "list", "type:a", "--filter", "type:a"], 2, "cannot be used with"),
         (vec!["task", "list", "--watch"], 1, "needs a terminal"),
@@ -294,7 +294,7 @@ async fn dead_letters_are_not_deleted_by_mistake() -> anyhow::Result<()> {
     let world = World::start().await?;
     for (arguments, code, words) in [
         (vec!["dlq", "purge", "--all"], 2, "--yes"),
-        (vec!["dlq", "purge", "--yes"], 2, "give a filter"),
+        (vec!["dlq", "purge", "--yes"], 2, "pass a filter"),
         (vec!["dlq", "purge", "--yes", "color:red"], 1, "no known key"),
         (vec!["bulk", "delete", "type:flaky"], 2, "--yes"),
         (vec!["dlq", "list", "type:a", "--filter", "type:a"], 2, "cannot be used with"),

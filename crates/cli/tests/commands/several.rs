@@ -98,7 +98,7 @@ async fn the_beginning_of_an_id_names_the_task_if_no_other_begins_so() -> anyhow
     assert!(!ended.stderr.contains(&alone), "{ended:?}");
     let ended = world.duly(&["task", "get", &alone[..12]]).await?;
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("first 13 or more"), "{ended:?}");
+    assert!(ended.stderr.contains("a prefix of 13 or more"), "{ended:?}");
     Ok(())
 }
 

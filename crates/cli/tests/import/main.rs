@@ -146,7 +146,7 @@ async fn every_line_becomes_one_task_and_the_second_start_does_nothing() -> anyh
 
     let second = world.import(&file, &["-o", "json"]).await?;
     assert_eq!(second.code, Some(0), "{second:?}");
-    assert!(second.stderr.contains("nothing was left to import"), "{second:?}");
+    assert!(second.stderr.contains("nothing left to import"), "{second:?}");
     let sum = second.json()?;
     assert_eq!((&sum["submitted"], &sum["complete"]), (&5000.into(), &true.into()), "{sum}");
     std::fs::remove_file(world.folder.path().join("tasks.ndjson.import"))?;
@@ -200,7 +200,7 @@ async fn an_interrupted_stream_goes_on_where_it_ended() -> anyhow::Result<()> {
     kill_process(Pid::from_raw(id).context("no process has the id 0")?, Signal::INT)?;
     let first = ended(importer).await?;
     assert_eq!(first.code, Some(1), "{first:?}");
-    assert!(first.stderr.contains("stopped after line 2500; go on: duly"), "{first:?}");
+    assert!(first.stderr.contains("stopped after line 2500; next: duly"), "{first:?}");
     drop(stdin);
 
     let mut importer = world.spawn(&arguments)?;
@@ -209,7 +209,7 @@ async fn an_interrupted_stream_goes_on_where_it_ended() -> anyhow::Result<()> {
     drop(stdin);
     let second = ended(importer).await?;
     assert_eq!(second.code, Some(0), "{second:?}");
-    assert!(second.stderr.contains("going on after line 2500"), "{second:?}");
+    assert!(second.stderr.contains("continuing after line 2500"), "{second:?}");
     assert!(numbers(world.server.client()).await?.into_iter().eq(0..5000));
     Ok(())
 }
@@ -283,7 +283,7 @@ async fn a_server_that_is_away_is_waited_for() -> anyhow::Result<()> {
     let mut importer = spawn(&away, &[plain(&file)])?;
     let mut stderr = importer.stderr.take().context("no standard error")?;
     let mut said = String::new();
-    while !said.contains("trying again") {
+    while !said.contains("retrying") {
         let mut buffer = [0; 4096];
         let count = within("it says so", stderr.read(&mut buffer)).await??;
         assert!(count > 0, "it ended: {said}");
@@ -291,7 +291,7 @@ async fn a_server_that_is_away_is_waited_for() -> anyhow::Result<()> {
     }
     away.lead_to(world.server.url())?;
     stderr.read_to_string(&mut said).await?;
-    assert_eq!(said.matches("trying again").count(), 1, "once: {said}");
+    assert_eq!(said.matches("retrying").count(), 1, "once: {said}");
     assert_eq!(ended(importer).await?.code, Some(0), "{said}");
     assert!(numbers(world.server.client()).await?.into_iter().eq(0..10));
     Ok(())

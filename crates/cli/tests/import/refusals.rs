@@ -57,7 +57,7 @@ async fn a_server_that_asks_to_wait_is_given_the_time() -> anyhow::Result<()> {
     let ended = world.import_to(front.url(), &file, &[]).await?;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stderr.matches("too much to do").count(), 1, "once: {ended:?}");
-    assert!(ended.stderr.contains("trying again until it works"), "{ended:?}");
+    assert!(ended.stderr.contains("retrying until it works"), "{ended:?}");
     let asked = front.asked();
     assert_eq!(asked.len(), 3, "{}", plain(&file));
     for pair in asked.windows(2) {

@@ -95,7 +95,7 @@ impl Figure {
         match (self.must, self.then) {
             (None, _) => "",
             (Some(must), _) if !self.meets(must) => "**missed**",
-            (Some(_), Some(then)) if self.meets(then) => "met, then too",
+            (Some(_), Some(then)) if self.meets(then) => "meets target and stretch goal",
             (Some(_), _) => "met",
         }
     }

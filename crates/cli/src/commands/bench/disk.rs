@@ -1,4 +1,4 @@
-//! How long the disk takes to keep something: what a lone task waits for.
+//! How long the disk takes to sync: what a single task waits for.
 
 use std::io::{Seek as _, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::run::Run;
 
 /// Syncs of each kind.
 const SYNCS: usize = 1000;
-/// About what the commit of a lone task adds to the log.
+/// About what the commit of a single task adds to the log.
 const BYTES: usize = 3 * 4096;
 pub(super) const STEPS: usize = 1;
 

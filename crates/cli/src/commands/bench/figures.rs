@@ -1,4 +1,4 @@
-//! What was measured and what it should be.
+//! Figures and their targets.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,20 +14,20 @@ pub(super) struct Figure {
     name: String,
     value: f64,
     unit: &'static str,
-    /// What it is held against: what the bare store reached in the same run, or another figure.
+    /// What it is compared with: the bare store in the same run, or another figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<f64>,
-    /// What it must reach.
+    /// The target.
     #[serde(skip_serializing_if = "Option::is_none")]
     must: Option<Target>,
-    /// What it is to reach after that.
+    /// The stretch goal.
     #[serde(skip_serializing_if = "Option::is_none")]
     then: Option<Target>,
 }
 
-/// What a figure must reach.
+/// The target of a figure.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Target {
@@ -65,23 +65,23 @@ impl Figure {
         Self { name, value, unit, limit: None, ratio: None, must: None, then: None }
     }
 
-    /// So many tasks in this time.
+    /// The rate of tasks in this time.
     pub(super) fn rate(name: &str, tasks: usize, time: Duration) -> Self {
         Self::new(name, tasks as f64 / time.as_secs_f64(), "tasks/s")
     }
 
-    /// Bytes of log for each task.
+    /// Log bytes per task.
     pub(super) fn bytes(name: &str, value: f64) -> Self {
         Self::new(name, value, "B/task")
     }
 
-    /// Sets a rate beside its limit.
-    pub(super) fn beside(self, tasks: usize, time: Duration) -> Self {
-        self.of(tasks as f64 / time.as_secs_f64())
+    /// Compares a rate with its limit.
+    pub(super) fn compare_rate(self, tasks: usize, time: Duration) -> Self {
+        self.compare(tasks as f64 / time.as_secs_f64())
     }
 
-    /// Sets the figure beside its limit.
-    pub(super) fn of(mut self, limit: f64) -> Self {
+    /// Compares the figure with its limit.
+    pub(super) fn compare(mut self, limit: f64) -> Self {
         self.limit = Some(limit);
         self.ratio = Some(self.value / limit);
         self
@@ -97,12 +97,12 @@ impl Figure {
         self
     }
 
-    pub(super) fn then(mut self, target: Target) -> Self {
+    pub(super) fn stretch(mut self, target: Target) -> Self {
         self.then = Some(target);
         self
     }
 
-    /// Whether it has reached what it must.
+    /// Whether it meets its target.
     pub(super) fn is_met(&self) -> bool {
         self.must.is_none_or(|target| target.is_met(self.value, self.ratio))
     }
@@ -112,19 +112,19 @@ impl Figure {
         match (self.must, self.is_met(), then) {
             (None, ..) => "",
             (Some(_), false, _) => "MISSED",
-            (Some(_), true, Some(true)) => "met, then too",
+            (Some(_), true, Some(true)) => "meets target and stretch goal",
             (Some(_), true, _) => "met",
         }
     }
 }
 
-/// The middle, a high percentile and the maximum of some times.
+/// The median, a high percentile and the maximum of some times.
 pub(super) fn percentiles(name: &str, high: u8, mut millis: Vec<f64>) -> [Figure; 3] {
     millis.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
-        let place = ((millis.len() - 1) as f64 * share) as usize;
-        millis[place]
+        let index = ((millis.len() - 1) as f64 * share) as usize;
+        millis[index]
     };
     let high = (format!("p{high}"), f64::from(high) / 100.0);
     [("p50".to_owned(), 0.5), high, ("max".to_owned(), 1.0)]

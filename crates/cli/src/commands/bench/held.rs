@@ -1,33 +1,33 @@
-//! What a transaction costs that somebody holds open: PostgreSQL then keeps every row that is
-//! deleted and every version that is replaced.
+//! The cost of a transaction that is held open: PostgreSQL then keeps every deleted row and every
+//! replaced version.
 
 use std::time::{Duration, Instant};
 
 use super::BATCH;
 use super::figures::{Figure, Target};
-use super::place::Place;
 use super::run::Run;
-use super::world::{Counter, Working, World};
+use super::store_site::StoreSite;
+use super::world::{Counter, RunningWorker, World};
 use crate::wiring::Hold;
 
 pub(super) const STEPS: usize = 2;
-/// Pieces of the time, each with a rate of its own: with ten minutes, the last minute counts.
+/// Intervals, each with its own rate: with ten minutes, the last minute counts.
 const PIECES: u32 = 10;
-/// After each piece a database without such a transaction has its turn, for this part of the time: a
-/// shared machine is not always as fast.
+/// After each interval a database without such a transaction runs for this fraction of it, since the
+/// speed of a shared machine varies.
 const TURN: u32 = 4;
 /// Batches of one call.
 const CALLERS: usize = 4;
-/// Batches that wait for the worker, at the most.
+/// The most batches that wait for the worker.
 const AHEAD: usize = 20;
 
 pub(super) async fn measure(run: &mut Run, time: Duration) -> anyhow::Result<()> {
     for (name, hold) in [("reader", Hold::Snapshot), ("writer", Hold::Transaction)] {
         run.step(&format!("held: full load beside a {name} for {time:?}"));
-        let place = run.place(name).await?;
-        let Place::Database(database) = place.clone() else { return Ok(()) };
-        let mut held = Loaded::open(place).await?;
-        let mut free = Loaded::open(run.place("free").await?).await?;
+        let site = run.new_site(name).await?;
+        let StoreSite::Database(database) = site.clone() else { return Ok(()) };
+        let mut held = Loaded::open(site).await?;
+        let mut free = Loaded::open(run.new_site("free").await?).await?;
         let (piece, turn) = (time / PIECES, time / PIECES / TURN);
         // Both warm up.
         held.rate(turn).await?;
@@ -37,11 +37,11 @@ pub(super) async fn measure(run: &mut Run, time: Duration) -> anyhow::Result<()>
             let (with, without) = (held.rate(piece).await?, free.rate(turn).await?);
             let name = format!("held by a {name}: {number}/{PIECES}");
             run.progress.detail(&format!("{name}: {with:.0} tasks/s, {without:.0} without"));
-            let figure = Figure::new(&name, with, "tasks/s").of(without);
-            run.found(if number < PIECES {
+            let figure = Figure::new(&name, with, "tasks/s").compare(without);
+            run.add(if number < PIECES {
                 figure
             } else {
-                figure.must(Target::Ratio(0.8)).then(Target::Ratio(0.95))
+                figure.must(Target::Ratio(0.8)).stretch(Target::Ratio(0.95))
             });
         }
         held.end().await?;
@@ -50,24 +50,24 @@ pub(super) async fn measure(run: &mut Run, time: Duration) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A store with a worker that has to be kept busy.
+/// A store with a worker under constant load.
 struct Loaded {
     world: World,
-    worker: Working,
+    worker: RunningWorker,
     counter: Counter,
     submitted: usize,
 }
 
 impl Loaded {
-    async fn open(place: Place) -> anyhow::Result<Self> {
-        let world = World::open(place).await?;
+    async fn open(site: StoreSite) -> anyhow::Result<Self> {
+        let world = World::open(site).await?;
         let counter = Counter::new(usize::MAX);
         let worker = world.work(counter.clone()).await?;
         Ok(Self { world, worker, counter, submitted: 0 })
     }
 
-    /// Submits as fast as the worker works for this time: how many tasks started per second. What is
-    /// left then is worked off.
+    /// Submits as fast as the worker works for this time, then waits for the rest. Returns the tasks
+    /// started per second.
     async fn rate(&mut self, time: Duration) -> anyhow::Result<f64> {
         let (start, before) = (Instant::now(), self.counter.count());
         while start.elapsed() < time {

@@ -1,5 +1,5 @@
-//! A load generator that costs little, so that it does not measure itself: one socket, one
-//! request at a time, the answer's head scanned for its status and length.
+//! A cheap load generator, so that it does not measure itself: one socket, one request at a time. It
+//! scans the head of the answer for status and length only.
 
 use std::net::SocketAddr;
 

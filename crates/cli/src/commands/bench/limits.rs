@@ -1,5 +1,5 @@
-//! The limit: the bare store with the same rows and nothing else, which the other figures are held
-//! against.
+//! The limit: the bare store with the same rows and nothing else, with which other figures are
+//! compared.
 
 use std::path::Path;
 
@@ -8,25 +8,25 @@ use duly_store::postgres::limit as postgres;
 use duly_store::sqlite::limit::{self as sqlite, Layout};
 
 use super::figures::Figure;
-use super::place::Place;
 use super::run::Run;
+use super::store_site::StoreSite;
 use super::{BATCH, ROUNDS};
 
-/// Tasks that are handed off at once; a worker has room for twice as many.
+/// Tasks that are handed off at once; a worker has free slots for twice as many.
 pub(super) const HAND_OFF: usize = BATCH / 2;
 pub(super) const STEPS: usize = ROUNDS;
 
-/// The best of the bare store.
+/// The best results of the bare store.
 pub(super) struct Limits {
     pub(super) lives: Limit,
     pub(super) hand_off: HandOff,
 }
 
-/// The best of each kind so far.
+/// The best results so far.
 #[derive(Default)]
 struct Best {
     lives: Option<Limit>,
-    /// Of a layout that is not ours.
+    /// Of the alternative layout.
     rival: Option<Limit>,
     hand_off: Option<HandOff>,
 }
@@ -35,12 +35,12 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<Limits> {
     let mut best = Best::default();
     for round in 1..=ROUNDS {
         run.step(&format!("limit: the bare store, {} tasks, {round} of {ROUNDS}", run.tasks));
-        let (whole, handed) = (run.place("limit").await?, run.place("limit-handed").await?);
+        let (whole, handed) = (run.new_site("limit").await?, run.new_site("limit-handed").await?);
         match (&whole, &handed) {
-            (Place::Folder(whole), Place::Folder(handed)) => {
+            (StoreSite::Folder(whole), StoreSite::Folder(handed)) => {
                 best.files(whole, handed, run.tasks)?
             }
-            (Place::Database(whole), Place::Database(handed)) => {
+            (StoreSite::Database(whole), StoreSite::Database(handed)) => {
                 keep(
                     &mut best.lives,
                     postgres::run(whole.url(), run.tasks, BATCH).await?,
@@ -49,20 +49,20 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<Limits> {
                 let limit = postgres::hand_off(handed.url(), run.tasks, HAND_OFF).await?;
                 keep(&mut best.hand_off, limit, |it| it.cycle);
             }
-            _ => unreachable!("one run is on one kind of store"),
+            _ => unreachable!("a run uses one kind of store"),
         }
         whole.remove().await?;
         handed.remove().await?;
     }
     let Best { lives: Some(lives), rival, hand_off: Some(hand_off) } = best else {
-        unreachable!("everything was run")
+        unreachable!("every limit was measured")
     };
-    tell(run, ("due table", &lives));
+    add_limit(run, ("due table", &lives));
     if let Some(rival) = rival {
-        tell(run, ("partial index", &rival));
+        add_limit(run, ("partial index", &rival));
     }
-    run.found(Figure::rate("limit, hand-off: whole cycle", hand_off.tasks, hand_off.cycle));
-    run.found(Figure::bytes("limit, hand-off: log", hand_off.log_bytes_per_task as f64));
+    run.add(Figure::rate("limit, hand-off: whole cycle", hand_off.tasks, hand_off.cycle));
+    run.add(Figure::bytes("limit, hand-off: log", hand_off.log_bytes_per_task as f64));
     Ok(Limits { lives, hand_off })
 }
 
@@ -80,18 +80,18 @@ impl Best {
     }
 }
 
-/// Keeps the faster one.
+/// Keeps the faster result.
 fn keep<T, C: PartialOrd>(best: &mut Option<T>, other: T, cost: impl Fn(&T) -> C) {
     if best.as_ref().is_none_or(|best| cost(&other) < cost(best)) {
         *best = Some(other);
     }
 }
 
-fn tell(run: &mut Run, (name, limit): (&str, &Limit)) {
+fn add_limit(run: &mut Run, (name, limit): (&str, &Limit)) {
     let rate =
         |part: &str, time| Figure::rate(&format!("limit, {name}: {part}"), limit.tasks, time);
-    run.found(rate("submit", limit.submit));
-    run.found(rate("claim and finish", limit.drain()));
-    run.found(rate("whole cycle", limit.cycle()));
-    run.found(Figure::bytes(&format!("limit, {name}: log"), limit.log_bytes_per_task as f64));
+    run.add(rate("submit", limit.submit));
+    run.add(rate("claim and finish", limit.drain()));
+    run.add(rate("whole cycle", limit.cycle()));
+    run.add(Figure::bytes(&format!("limit, {name}: log"), limit.log_bytes_per_task as f64));
 }

@@ -1,5 +1,5 @@
-//! What a machine has, as Linux tells it; elsewhere less is known. No name and no path: only what
-//! explains figures.
+//! The hardware and system as Linux reports them; less on other systems. No names and no paths: only
+//! what explains the figures.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(super) struct Machine {
     memory: Option<String>,
     os: Option<String>,
     kernel: Option<String>,
-    /// Of the disk that was measured, if it is known.
+    /// Of the measured disk, if known.
     file_system: Option<String>,
 }
 
@@ -31,19 +31,19 @@ impl Machine {
     }
 }
 
-/// Of the last minute.
+/// The load average of the last minute.
 pub(super) fn load_average() -> Option<f64> {
     read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }
 
-/// The value behind a name, of the first line that has it.
+/// The value of the first line with this name.
 fn field(path: &str, name: &str, separator: char) -> Option<String> {
     let text = read(path)?;
     let mut fields = text.lines().filter_map(|line| line.split_once(separator));
     fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// That of the mount with the longest path which holds the folder.
+/// The file system of the innermost mount that contains the folder.
 fn file_system(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
     let mounts = read("/proc/mounts")?;

@@ -1,4 +1,4 @@
-//! Memory of processes, as the kernel tells it.
+//! Memory of processes, as the kernel reports it.
 
 use anyhow::Context as _;
 
@@ -8,22 +8,22 @@ use super::run::Run;
 
 pub(super) const STEPS: usize = 1;
 
-/// A server that has just started and has nothing to do.
+/// Measures an idle server after its start.
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step("memory: an idle server");
-    let place = run.place("memory").await?;
-    let server = Server::start(&place, true).await?;
+    let site = run.new_site("memory").await?;
+    let server = Server::start(&site, true).await?;
     let process = server.id().context("the server has ended")?;
     let resident = field(&process.to_string(), "VmRSS:")?;
     server.stop().await?;
-    place.remove().await?;
+    site.remove().await?;
     let figure = Figure::new("memory: idle server", resident, "MB");
-    run.found(figure.must(Target::AtMost(60.0)).then(Target::AtMost(30.0)));
+    run.add(figure.must(Target::AtMost(60.0)).stretch(Target::AtMost(30.0)));
     Ok(())
 }
 
-/// What this process has taken and filled, in MB. Pages of files do not count: the kernel takes
-/// them back when it needs them.
+/// The anonymous memory of this process in MB. Pages of files do not count: the kernel can reclaim
+/// them.
 pub(super) fn anonymous() -> anyhow::Result<f64> {
     field("self", "RssAnon:")
 }

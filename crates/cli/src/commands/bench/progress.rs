@@ -1,4 +1,4 @@
-//! How a run is getting on, on standard error: a bar on a terminal, a line per step elsewhere.
+//! The progress of a run on standard error: a bar on a terminal, a line per step without one.
 
 use std::cell::Cell;
 use std::io::IsTerminal as _;
@@ -8,11 +8,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// How often the bar is drawn while a step takes its time.
+/// How often the bar is redrawn during a step.
 const DRAW_EVERY: Duration = Duration::from_millis(500);
 
 pub(super) struct Progress {
-    /// Nothing where nobody looks at a terminal.
+    /// None without a terminal.
     bar: Option<ProgressBar>,
     steps: usize,
     begun: Cell<usize>,
@@ -24,7 +24,7 @@ impl Progress {
         Self { bar, steps, begun: Cell::new(0) }
     }
 
-    /// The next step begins.
+    /// Starts the next step.
     pub(super) fn step(&self, text: &str) {
         let begun = self.begun.get() + 1;
         self.begun.set(begun);
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// More about the step that has begun.
+    /// Shows a detail of the current step.
     pub(super) fn detail(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_owned()),
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

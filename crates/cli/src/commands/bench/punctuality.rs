@@ -1,5 +1,5 @@
-//! Time between a task's due time and its start: of a lone task on an idle engine, and of many
-//! delayed ones in front of a large backlog.
+//! Time between a task's due time and its start: of single tasks on an idle engine, and of many delayed
+//! ones with a large backlog.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     delayed(run).await
 }
 
-/// Says when it started.
+/// Reports its start.
 struct Starts(mpsc::UnboundedSender<Instant>);
 
 #[async_trait]
@@ -35,16 +35,16 @@ impl Handler for Starts {
     }
 }
 
-/// Lone tasks of one round.
+/// Single tasks of one round.
 const LONE: usize = 1000;
 
-/// The best round counts: a disk that others use too has bad seconds.
+/// The best round counts: a shared disk has slow seconds.
 async fn idle(run: &mut Run) -> anyhow::Result<()> {
     run.step(&format!("idle latency: {LONE} lone tasks, {ROUNDS} times"));
-    let world = World::open(run.place("idle").await?).await?;
+    let world = World::open(run.new_site("idle").await?).await?;
     let (starts, mut started) = mpsc::unbounded_channel();
     let worker = world.work(Starts(starts)).await?;
-    // What a server does when it has started and nothing comes, it has done.
+    // Wait until the start-up work is done.
     world.settle().await?;
     let mut best: Option<[Figure; 3]> = None;
     for _ in 0..ROUNDS {
@@ -55,13 +55,13 @@ async fn idle(run: &mut Run) -> anyhow::Result<()> {
     }
     let [p50, p99, max] = best.context("at least one round")?;
     let (must, then) = run.per_store((1.0, 0.5), (2.0, 1.0));
-    let p50 = p50.must(Target::AtMost(must)).then(Target::AtMost(then));
+    let p50 = p50.must(Target::AtMost(must)).stretch(Target::AtMost(then));
     run.figures.extend([p50, p99.must(Target::AtMost(5.0)), max]);
     worker.stop(ROUNDS * LONE).await?;
     world.remove().await
 }
 
-/// How long each of them takes from its submit to its start.
+/// The time of each from submit to start.
 async fn lone_tasks(
     world: &World,
     started: &mut mpsc::UnboundedReceiver<Instant>,
@@ -69,18 +69,18 @@ async fn lone_tasks(
     let tenant = TenantName::default_tenant();
     let mut millis = Vec::with_capacity(LONE);
     for _ in 0..LONE {
-        // Lets the previous outcome be committed: the engine is idle again.
+        // Wait for the commit of the previous outcome, so that the engine is idle.
         tokio::time::sleep(Duration::from_millis(3)).await;
         let submitted = Instant::now();
         let answers = world.engine.submit(&tenant, vec![no_op(0.0)]).await?;
-        assert!(answers[0].is_ok(), "a no-op is always taken");
+        assert!(answers[0].is_ok(), "a no-op is always accepted");
         let start = started.recv().await.expect("the handler lives");
         millis.push(start.duration_since(submitted).as_secs_f64() * 1000.0);
     }
     Ok(millis)
 }
 
-/// Says how late it started, by the store's clock; negative is early.
+/// Reports how late it started, by the store's clock; negative is early.
 struct Lateness {
     clock: SystemClock,
     late: mpsc::UnboundedSender<f64>,
@@ -102,7 +102,7 @@ async fn delayed(run: &mut Run) -> anyhow::Result<()> {
     run.step(&format!(
         "lateness: {TASKS} tasks delayed over {SPREAD_SECONDS} s, {BACKLOG} scheduled for tomorrow"
     ));
-    let world = World::open(run.place("delayed").await?).await?;
+    let world = World::open(run.new_site("delayed").await?).await?;
     world.submit(BACKLOG, 86_400.0).await?;
     world.settle().await?;
     let (late, mut lateness) = mpsc::unbounded_channel();
@@ -112,16 +112,16 @@ async fn delayed(run: &mut Run) -> anyhow::Result<()> {
     let spread = |number: usize| no_op(1.0 + SPREAD_SECONDS * number as f64 / TASKS as f64);
     let specs: Vec<Spec> = (0..TASKS).map(spread).collect();
     let answers = world.engine.submit(&tenant, specs).await?;
-    assert!(answers.iter().all(Result::is_ok), "a delayed no-op is always taken");
+    assert!(answers.iter().all(Result::is_ok), "a delayed no-op is always accepted");
     let mut millis = Vec::with_capacity(TASKS);
     while millis.len() < TASKS {
         millis.push(lateness.recv().await.expect("the handler lives"));
     }
     let early = millis.iter().filter(|late| **late < 0.0).count();
-    run.found(Figure::new("delayed: early", early as f64, "tasks").must(Target::AtMost(0.0)));
+    run.add(Figure::new("delayed: early", early as f64, "tasks").must(Target::AtMost(0.0)));
     let [p50, p99, max] = percentiles("delayed: late", 99, millis);
-    let p50 = p50.must(Target::AtMost(5.0)).then(Target::AtMost(1.0));
-    let p99 = p99.must(Target::AtMost(50.0)).then(Target::AtMost(10.0));
+    let p50 = p50.must(Target::AtMost(5.0)).stretch(Target::AtMost(1.0));
+    let p99 = p99.must(Target::AtMost(50.0)).stretch(Target::AtMost(10.0));
     run.figures.extend([p50, p99, max]);
     worker.stop(TASKS).await?;
     world.remove().await

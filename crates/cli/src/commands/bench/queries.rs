@@ -1,5 +1,5 @@
-//! How long questions take on a large file, over REST: a million tasks that have ended and a fifth
-//! as many that wait, by default.
+//! How long queries take on a large file, over REST: by default a million ended tasks and a fifth as
+//! many waiting ones.
 
 mod fill;
 mod held;
@@ -12,20 +12,20 @@ use duly_core::limits::SCAN_ROWS;
 use serde::Deserialize;
 
 use self::fill::Samples;
-use self::held::Held;
+use self::held::HeldLeases;
 use super::figures::{Figure, Target, percentiles};
 use super::http::{Connection, get};
-use super::place::Place;
 use super::rest::Server;
 use super::run::Run;
+use super::store_site::StoreSite;
 
-/// Questions of each kind.
+/// Queries of each kind.
 const SAMPLES: usize = 100;
-/// The 95th percentile of each kind is at most this.
+/// The target of the 95th percentile of each kind.
 const TARGET_MILLIS: f64 = 50.0;
 
-/// What is asked, each time with the cursor of the answer before; `{id}` is another task each time,
-/// and `{waiting}` one that waits.
+/// The queries, each time with the cursor of the previous answer; `{id}` is a different task each
+/// time, and `{waiting}` a waiting one.
 const REQUESTS: &[(&str, &str)] = &[
     ("one task", "/tasks/{id}"),
     ("explain", "/tasks/{waiting}/explain"),
@@ -52,34 +52,34 @@ const REQUESTS: &[(&str, &str)] = &[
     ("dead groups error:", "/dlq/groups?filter=error:refused"),
 ];
 
-/// Nothing is like this and no index says so: every page looks at as many tasks as it may.
+/// No task matches and no index helps: every page reads as many tasks as it may.
 const NO_MATCH: &str = "/tasks?filter=label.customer:nobody";
 
 pub(super) const STEPS: usize = 1 + REQUESTS.len();
 
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
-    let place = run.place("queries").await?;
-    let Place::Folder(folder) = &place else { return Ok(()) };
+    let site = run.new_site("queries").await?;
+    let StoreSite::Folder(folder) = &site else { return Ok(()) };
     let start = Instant::now();
     run.step("queries: filling the file");
     let samples = fill::fill(folder, run.tasks, &run.progress).await?;
-    run.found(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
-    let mut server = Server::start(&place, false).await?;
-    let held = Held::claim(&server.url()).await?;
+    run.add(Figure::new("queries: filling the file", start.elapsed().as_secs_f64(), "s"));
+    let mut server = Server::start(&site, false).await?;
+    let held = HeldLeases::claim(&server.url()).await?;
     let mut connection = server.connect().await?;
     for (name, path) in REQUESTS {
         run.step(&format!("queries: {name}, {SAMPLES} times"));
         let millis =
-            ask(&mut connection, path, &samples).await.with_context(|| path.to_string())?;
+            query(&mut connection, path, &samples).await.with_context(|| path.to_string())?;
         let [p50, p95, max] = percentiles(&format!("queries: {name}"), 95, millis);
         run.figures.extend([p50, p95.must(Target::AtMost(TARGET_MILLIS)), max]);
     }
     held.release().await?;
     server.stop().await?;
-    place.remove().await
+    site.remove().await
 }
 
-/// What a page says about itself; a single task says nothing of the kind.
+/// The fields of a page; a single task has none of them.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Page {
@@ -88,8 +88,8 @@ struct Page {
     partial: bool,
 }
 
-/// Asks again and again, page after page and then from the start; returns how long each took.
-async fn ask(
+/// Repeats a query, page after page and then from the start; returns the time of each.
+async fn query(
     connection: &mut Connection,
     path: &str,
     samples: &Samples,
@@ -108,12 +108,12 @@ async fn ask(
         let start = Instant::now();
         let body = connection.send(&request).await?;
         millis.push(start.elapsed().as_secs_f64() * 1000.0);
-        let page: Page = serde_json::from_slice(body).context("an answer is not JSON")?;
+        let page: Page = serde_json::from_slice(body).context("the answer is not JSON")?;
         let is_bounded = page.scanned.is_none_or(|scanned| scanned <= SCAN_ROWS);
-        ensure!(is_bounded || path.contains("/groups"), "a page looked at {:?}", page.scanned);
+        ensure!(is_bounded || path.contains("/groups"), "a page read {:?} tasks", page.scanned);
         if path == NO_MATCH {
             let says_so = page.partial && page.scanned == Some(SCAN_ROWS);
-            ensure!(says_so, "a search for nothing must end and say so");
+            ensure!(says_so, "a search without a match must end as partial");
         }
         cursor = page.next_cursor;
     }

@@ -13,24 +13,24 @@ use super::rest::Server;
 use super::run::Run;
 use super::world::NO_OP;
 
-/// What the dead worker held.
+/// Tasks that the dead worker held.
 const TASKS: usize = 100;
-/// Later than this is never.
+/// The longest wait for the recovery.
 const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const STEPS: usize = 1;
 
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     run.step(&format!("recovery: a worker dies with {TASKS} tasks"));
-    let place = run.place("recovery").await?;
-    let mut server = Server::start(&place, false).await?;
+    let site = run.new_site("recovery").await?;
+    let mut server = Server::start(&site, false).await?;
     let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
     let body = format!("[{}]", vec![item; TASKS].join(","));
     server.load(1, 1, post("/tasks/batch", &body)).await?;
     let client = Client::new(&server.url(), None)?;
     let first = register(&client).await?;
-    ensure!(claim(&client, &first, 1).await? == TASKS, "it holds all tasks");
-    let last_words = HeartbeatRequest { received: vec![1], ..HeartbeatRequest::default() };
-    client.heartbeat(first.session_id, &last_words).await?;
+    ensure!(claim(&client, &first, 1).await? == TASKS, "the first worker did not get all tasks");
+    let last_heartbeat = HeartbeatRequest { received: vec![1], ..HeartbeatRequest::default() };
+    client.heartbeat(first.session_id, &last_heartbeat).await?;
     let died = Instant::now();
     let second = register(&client).await?;
     let (mut again, mut received) = (0, Vec::new());
@@ -38,16 +38,17 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
         ensure!(died.elapsed() < PATIENCE, "{again} of {TASKS} run again");
         let seq = received.len() as u64 + 1;
         let leases = claim(&client, &second, seq).await?;
-        // The number goes up only with leases.
+        // The number grows only after leases.
         received.extend((leases > 0).then_some(seq));
         again += leases;
-        let beat = HeartbeatRequest { received: received.clone(), ..HeartbeatRequest::default() };
-        client.heartbeat(second.session_id, &beat).await?;
+        let heartbeat =
+            HeartbeatRequest { received: received.clone(), ..HeartbeatRequest::default() };
+        client.heartbeat(second.session_id, &heartbeat).await?;
     }
     let figure = Figure::new("recovery: all run again after", died.elapsed().as_secs_f64(), "s");
-    run.found(figure.must(Target::AtMost(15.0)).then(Target::AtMost(5.0)));
+    run.add(figure.must(Target::AtMost(15.0)).stretch(Target::AtMost(5.0)));
     server.stop().await?;
-    place.remove().await
+    site.remove().await
 }
 
 async fn register(client: &Client) -> anyhow::Result<Registration> {
@@ -55,7 +56,7 @@ async fn register(client: &Client) -> anyhow::Result<Registration> {
     Ok(client.register(&RegisterRequest { types, ..Default::default() }).await?)
 }
 
-/// How many leases it gets, waiting a little for the first.
+/// Claims leases, with a short wait; returns how many it got.
 async fn claim(client: &Client, worker: &Registration, seq: u64) -> anyhow::Result<usize> {
     let session_id = worker.session_id;
     let claim =

@@ -1,5 +1,5 @@
-//! A worker elsewhere: the same backlog drained in process and by a worker that gets its leases
-//! over HTTP from a server in a process of its own, in turns.
+//! A remote worker: drains the same backlog in process and over HTTP from a server in its own process,
+//! alternating.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use duly_store::limit::PAYLOAD;
 
 use super::figures::{Figure, Target};
 use super::http::post;
-use super::place::Place;
 use super::rest::{BATCH_CONNECTIONS, Server};
 use super::run::Run;
+use super::store_site::StoreSite;
 use super::world::{self, Counter, NO_OP, worker};
 use super::{BATCH, ROUNDS, engine};
 
@@ -21,20 +21,20 @@ pub(super) const STEPS: usize = ROUNDS;
 
 pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     let tasks = run.tasks;
-    let (mut here, mut elsewhere) = (Duration::MAX, Duration::MAX);
+    let (mut local, mut remote) = (Duration::MAX, Duration::MAX);
     for round in 1..=ROUNDS {
-        run.step(&format!("worker elsewhere: {tasks} tasks drained, {round} of {ROUNDS}"));
-        here = here.min(engine::backlog(run.place("here").await?, tasks).await?.1);
-        elsewhere = elsewhere.min(backlog(run.place("elsewhere").await?, tasks).await?);
+        run.step(&format!("remote worker: {tasks} tasks drained, {round} of {ROUNDS}"));
+        local = local.min(engine::backlog(run.new_site("local").await?, tasks).await?.1);
+        remote = remote.min(backlog(run.new_site("remote").await?, tasks).await?);
     }
-    let figure = Figure::rate("worker elsewhere: drain over HTTP", tasks, elsewhere);
-    run.found(figure.beside(tasks, here).must(Target::Ratio(0.5)).then(Target::Ratio(0.7)));
+    let figure = Figure::rate("worker elsewhere: drain over HTTP", tasks, remote);
+    run.add(figure.compare_rate(tasks, local).must(Target::Ratio(0.5)).stretch(Target::Ratio(0.7)));
     Ok(())
 }
 
-/// Stores a backlog over HTTP while nobody works, then drains it.
-async fn backlog(place: Place, tasks: usize) -> anyhow::Result<Duration> {
-    let mut server = Server::start(&place, false).await?;
+/// Stores a backlog over HTTP without a worker, then drains it.
+async fn backlog(site: StoreSite, tasks: usize) -> anyhow::Result<Duration> {
+    let mut server = Server::start(&site, false).await?;
     let item = format!(r#"{{"type":"{NO_OP}","payload":{PAYLOAD}}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     server.load(BATCH_CONNECTIONS, tasks / BATCH, post("/tasks/batch", &body)).await?;
@@ -55,6 +55,6 @@ async fn backlog(place: Place, tasks: usize) -> anyhow::Result<Duration> {
     let drain = start.elapsed();
     source.close().await;
     server.stop().await?;
-    place.remove().await?;
+    site.remove().await?;
     Ok(drain)
 }

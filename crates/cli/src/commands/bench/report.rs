@@ -15,11 +15,11 @@ use crate::args::{BenchArgs, BenchStore};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct BenchReport {
     command: String,
     date: String,
     version: &'static str,
-    /// What the caller wants to be remembered.
+    /// Labels of the caller.
     labels: BTreeMap<String, String>,
     store: String,
     machine: Machine,
@@ -27,19 +27,19 @@ pub(super) struct Report {
     figures: Vec<Figure>,
 }
 
-/// Processes that wanted to run: one or two are our own, more are others'.
+/// The load average: one or two processes are our own.
 #[derive(Debug, Serialize)]
 struct Load {
     before: Option<f64>,
     after: Option<f64>,
 }
 
-impl Report {
+impl BenchReport {
     pub(super) async fn begin(args: &BenchArgs, store: &BenchStore) -> anyhow::Result<Self> {
         let (store, machine) = match store {
             BenchStore::Folder(folder) => {
                 std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot make {}", folder.display()))?;
+                    .with_context(|| format!("cannot create {}", folder.display()))?;
                 (format!("SQLite {}", duly_store::sqlite::version()), Machine::read(Some(folder)))
             }
             BenchStore::Server(url) => {
@@ -68,7 +68,7 @@ impl Report {
         &self.figures
     }
 
-    /// Writes it to a file.
+    /// Saves the report to a file.
     pub(super) fn save(&self, path: &Path) -> anyhow::Result<()> {
         let cannot = || format!("cannot write {}", path.display());
         if let Some(folder) = path.parent() {
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// The command line, with the name of the program alone and without passwords.
+/// The command line, without the program's path and without passwords.
 fn command() -> String {
     let mut words: Vec<_> =
         std::env::args_os().map(|word| without_server(&word.to_string_lossy())).collect();
@@ -89,7 +89,7 @@ fn command() -> String {
     words.join(" ")
 }
 
-/// An address of a server may hold a password.
+/// The address of a server may contain a password.
 fn without_server(word: &str) -> String {
     match word.split_once("://") {
         Some((scheme, _)) => format!("{scheme}://…"),

@@ -1,4 +1,4 @@
-//! The real server, in a process of its own, under load over HTTP.
+//! The real server in its own process, under load over HTTP.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use super::figures::{Figure, Target};
 use super::http::{Connection, post};
 use super::limits::Limits;
-use super::place::Place;
 use super::run::Run;
+use super::store_site::StoreSite;
 use super::{BATCH, ROUNDS};
 
 /// Connections that submit one task at a time.
@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 64;
 pub(super) const BATCH_CONNECTIONS: usize = 4;
 
 pub(super) const STEPS: usize = 1 + ROUNDS;
-/// Submits of a lone client.
+/// Submits of a single client.
 const LONE: usize = 3_000;
 /// Submits of many clients, one task each.
 const SINGLE: usize = 50_000;
@@ -33,7 +33,7 @@ const SINGLE: usize = 50_000;
 pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()> {
     run.step(&format!("REST: {LONE} submits of one client, one at a time"));
     let time = submits(run, (1, LONE), false).await?;
-    run.found(Figure::rate("REST: single submit, 1 connection", LONE, time));
+    run.add(Figure::rate("REST: single submit, 1 connection", LONE, time));
 
     let (single, tasks) = (run.tasks.min(SINGLE), run.tasks);
     let (mut singles, mut batches) = (Duration::MAX, Duration::MAX);
@@ -45,45 +45,46 @@ pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()
         batches = batches.min(batch_submits(run).await?);
     }
     let figure = Figure::rate("REST: single submit", single, singles);
-    run.found(run.per_store(
-        figure.clone().must(Target::AtLeast(10_000.0)).then(Target::AtLeast(20_000.0)),
+    run.add(run.per_store(
+        figure.clone().must(Target::AtLeast(10_000.0)).stretch(Target::AtLeast(20_000.0)),
         figure,
     ));
     let figure = Figure::rate("REST: batch submit", tasks, batches);
-    let figure = figure.beside(limits.lives.tasks, limits.lives.submit);
-    run.found(figure.must(Target::Ratio(0.5)).then(Target::Ratio(0.7)));
+    let figure = figure.compare_rate(limits.lives.tasks, limits.lives.submit);
+    run.add(figure.must(Target::Ratio(0.5)).stretch(Target::Ratio(0.7)));
     Ok(())
 }
 
-/// So many submits of one task each, from so many connections.
+/// `count` submits of one task each, over `connections`.
 async fn submits(
     run: &Run,
     (connections, count): (usize, usize),
     has_worker: bool,
 ) -> anyhow::Result<Duration> {
     let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
-    load(run.place("single").await?, has_worker, (connections, count), post("/tasks", &body)).await
+    load(run.new_site("single").await?, has_worker, (connections, count), post("/tasks", &body))
+        .await
 }
 
-/// The tasks of the run in batches that are due tomorrow.
+/// Submits the tasks of the run in batches, due tomorrow.
 async fn batch_submits(run: &Run) -> anyhow::Result<Duration> {
     let item = format!(r#"{{"type":"echo","payload":{PAYLOAD},"delaySeconds":86400}}"#);
     let body = format!("[{}]", vec![item; BATCH].join(","));
     let count = (BATCH_CONNECTIONS, run.tasks / BATCH);
-    load(run.place("batch").await?, true, count, post("/tasks/batch", &body)).await
+    load(run.new_site("batch").await?, true, count, post("/tasks/batch", &body)).await
 }
 
-/// Loads a fresh server with a request, from so many connections so many times.
+/// Sends a request `count` times to a fresh server, over `connections`.
 async fn load(
-    place: Place,
+    site: StoreSite,
     has_worker: bool,
     (connections, count): (usize, usize),
     request: Vec<u8>,
 ) -> anyhow::Result<Duration> {
-    let mut server = Server::start(&place, has_worker).await?;
+    let mut server = Server::start(&site, has_worker).await?;
     let time = server.load(connections, count, request).await?;
     server.stop().await?;
-    place.remove().await?;
+    site.remove().await?;
     Ok(time)
 }
 
@@ -93,10 +94,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) async fn start(place: &Place, has_worker: bool) -> anyhow::Result<Self> {
+    pub(super) async fn start(site: &StoreSite, has_worker: bool) -> anyhow::Result<Self> {
         let mut command =
             Command::new(std::env::current_exe().context("cannot find this program")?);
-        place.serve(&mut command, has_worker);
+        site.add_serve_args(&mut command, has_worker);
         let mut process = command
             .args(["--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
@@ -108,7 +109,8 @@ impl Server {
         let stdout = process.stdout.take().context("the server has no output")?;
         BufReader::new(stdout).read_line(&mut line).await?;
         let address = line.trim().trim_start_matches("http://").parse();
-        let address = address.with_context(|| format!("the server said {line:?}"))?;
+        let address = address
+            .with_context(|| format!("the server printed {line:?} instead of its address"))?;
         Ok(Self { process, address })
     }
 
@@ -125,7 +127,7 @@ impl Server {
         Connection::open(self.address).await
     }
 
-    /// Sends the request `count` times over so many connections.
+    /// Sends the request `count` times over `connections`.
     pub(super) async fn load(
         &mut self,
         connections: usize,

@@ -1,4 +1,4 @@
-//! One run: what it measures, how it gets on, and what it has found.
+//! One run: its stores, its progress and its figures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::figures::Figure;
-use super::place::Place;
 use super::progress::Progress;
+use super::store_site::StoreSite;
 use crate::args::BenchStore;
 use crate::wiring::Database;
 
-/// What the parts of a run share.
+/// The state that the parts of a run share.
 pub(super) struct Run {
-    site: Site,
+    stores: StoreFactory,
     /// Tasks of one measurement, in whole batches.
     pub(super) tasks: usize,
     pub(super) progress: Progress,
@@ -23,58 +23,58 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(store: &BenchStore, tasks: usize, steps: usize) -> anyhow::Result<Self> {
         Ok(Self {
-            site: Site::new(store)?,
+            stores: StoreFactory::new(store)?,
             tasks: tasks / super::BATCH * super::BATCH,
             progress: Progress::new(steps),
             figures: Vec::new(),
         })
     }
 
-    /// A place for the store of one measurement.
-    pub(super) async fn place(&self, name: &str) -> anyhow::Result<Place> {
-        match &self.site {
-            Site::Folder(scratch) => Ok(Place::Folder(scratch.root.join(name))),
-            Site::Server(server) => {
+    /// Creates a location for the store of one measurement.
+    pub(super) async fn new_site(&self, name: &str) -> anyhow::Result<StoreSite> {
+        match &self.stores {
+            StoreFactory::Folder(scratch) => Ok(StoreSite::Folder(scratch.root.join(name))),
+            StoreFactory::Server(server) => {
                 let name = format!("duly_bench_{}_{}", std::process::id(), name.replace('-', "_"));
-                Ok(Place::Database(Arc::new(Database::make(server, &name).await?)))
+                Ok(StoreSite::Database(Arc::new(Database::make(server, &name).await?)))
             }
         }
     }
 
     /// The directory of the run, if it has one.
     pub(super) fn folder(&self) -> Option<&Path> {
-        match &self.site {
-            Site::Folder(scratch) => Some(&scratch.root),
-            Site::Server(_) => None,
+        match &self.stores {
+            StoreFactory::Folder(scratch) => Some(&scratch.root),
+            StoreFactory::Server(_) => None,
         }
     }
 
-    /// What one store must reach and the other.
+    /// Chooses a value by the kind of store.
     pub(super) fn per_store<T>(&self, file: T, server: T) -> T {
-        match &self.site {
-            Site::Folder(_) => file,
-            Site::Server(_) => server,
+        match &self.stores {
+            StoreFactory::Folder(_) => file,
+            StoreFactory::Server(_) => server,
         }
     }
 
-    /// Says what is measured next.
+    /// Starts the next step.
     pub(super) fn step(&self, text: &str) {
         self.progress.step(text);
     }
 
-    pub(super) fn found(&mut self, figure: Figure) {
+    pub(super) fn add(&mut self, figure: Figure) {
         self.figures.push(figure);
     }
 }
 
-/// Where the stores of a run are made.
-enum Site {
+/// Creates the stores of a run.
+enum StoreFactory {
     Folder(Scratch),
-    /// The address of a server, on which the run makes databases and removes them.
+    /// The address of a server on which the run creates and removes databases.
     Server(String),
 }
 
-impl Site {
+impl StoreFactory {
     fn new(store: &BenchStore) -> anyhow::Result<Self> {
         match store {
             BenchStore::Folder(folder) => Ok(Self::Folder(Scratch::new(folder)?)),
@@ -83,7 +83,7 @@ impl Site {
     }
 }
 
-/// The directory of a run: one fresh folder per measurement, gone at the end.
+/// The directory of a run: one fresh folder per measurement, removed at the end.
 struct Scratch {
     root: PathBuf,
 }
@@ -92,7 +92,7 @@ impl Scratch {
     fn new(data: &Path) -> anyhow::Result<Self> {
         let root = data.join(format!("bench-{}", std::process::id()));
         std::fs::create_dir_all(&root)
-            .with_context(|| format!("cannot make {}", root.display()))?;
+            .with_context(|| format!("cannot create {}", root.display()))?;
         Ok(Self { root })
     }
 }

@@ -19,27 +19,27 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::place::{Open, Place};
+use super::store_site::{OpenStore, StoreSite};
 use crate::wiring;
 
 pub(super) struct World {
     pub(super) engine: Engine,
-    store: Open,
+    store: OpenStore,
 }
 
 impl World {
-    pub(super) async fn open(place: Place) -> anyhow::Result<Self> {
-        let store = place.open().await?;
+    pub(super) async fn open(site: StoreSite) -> anyhow::Result<Self> {
+        let store = site.open().await?;
         let engine = wiring::engine_on(store.store());
         Ok(Self { engine, store })
     }
 
-    /// See [`Open::log_bytes`].
+    /// See [`OpenStore::log_bytes`].
     pub(super) async fn log_bytes(&self) -> anyhow::Result<u64> {
         self.store.log_bytes().await
     }
 
-    /// See [`Open::settle`].
+    /// See [`OpenStore::settle`].
     pub(super) async fn settle(&self) -> anyhow::Result<()> {
         self.store.settle().await
     }
@@ -49,7 +49,7 @@ impl World {
         let Self { engine, store } = self;
         engine.close().await;
         drop(engine);
-        store.place().remove().await
+        store.close().remove().await
     }
 
     /// Submits `tasks` no-ops in batches, from a few callers at once.
@@ -62,12 +62,12 @@ impl World {
         submit(&self.engine, vec![no_op(0.0); tasks]).await
     }
 
-    /// Submits no-ops to a worker that waits, until the last outcome is committed.
+    /// Submits no-ops to a waiting worker, until the last outcome is committed.
     pub(super) async fn cycle(&self, tasks: usize) -> anyhow::Result<Duration> {
         self.cycle_over(tasks, 1).await
     }
 
-    /// The same, spread over so many queues.
+    /// The same, spread over several queues.
     pub(super) async fn cycle_over(&self, tasks: usize, queues: usize) -> anyhow::Result<Duration> {
         let specs = (0..queues).map(no_op_in).collect();
         let counter = Counter::new(tasks);
@@ -79,7 +79,7 @@ impl World {
         Ok(start.elapsed())
     }
 
-    /// Submits `tasks` in batches, each spec in its turn.
+    /// Submits `tasks` in batches, cycling through the specs.
     async fn submit_all(&self, tasks: usize, specs: Arc<[Spec]>) -> anyhow::Result<()> {
         const CALLERS: usize = 4;
         let next = Arc::new(AtomicUsize::new(0));
@@ -106,7 +106,10 @@ impl World {
     }
 
     /// Starts a worker with this handler for the type `noop`.
-    pub(super) async fn work(&self, handler: impl Handler + 'static) -> anyhow::Result<Working> {
+    pub(super) async fn work(
+        &self,
+        handler: impl Handler + 'static,
+    ) -> anyhow::Result<RunningWorker> {
         let (registry, config) = worker(handler);
         let worker =
             LocalWorker { name: "bench".to_owned(), types: registry.types(), queues: Vec::new() };
@@ -117,7 +120,7 @@ impl World {
 
 async fn submit(engine: &Engine, specs: Vec<Spec>) -> anyhow::Result<()> {
     let answers = engine.submit(&TenantName::default_tenant(), specs).await?;
-    assert!(answers.iter().all(Result::is_ok), "a no-op is always taken");
+    assert!(answers.iter().all(Result::is_ok), "a no-op is always accepted");
     Ok(())
 }
 
@@ -131,21 +134,25 @@ pub(super) fn worker(handler: impl Handler + 'static) -> (Registry, Config) {
 }
 
 /// Runs a worker on a source of work.
-pub(super) fn run(registry: Registry, config: Config, source: Arc<dyn WorkSource>) -> Working {
+pub(super) fn run(
+    registry: Registry,
+    config: Config,
+    source: Arc<dyn WorkSource>,
+) -> RunningWorker {
     let executor = Executor::new(config, registry, source, Arc::new(OsRandom::new()));
     let stop = CancellationToken::new();
     let run = TaskTracker::new().spawn(executor.run(stop.clone(), Duration::from_secs(10)));
-    Working { stop, run }
+    RunningWorker { stop, run }
 }
 
-/// A worker that runs until it is told to stop.
-pub(super) struct Working {
+/// A worker that runs until it is stopped.
+pub(super) struct RunningWorker {
     stop: CancellationToken,
     run: tokio::task::JoinHandle<Report>,
 }
 
-impl Working {
-    /// Stops once every outcome is committed, which were so many.
+impl RunningWorker {
+    /// Stops the worker and checks that it has committed this many outcomes.
     pub(super) async fn stop(self, tasks: usize) -> anyhow::Result<()> {
         self.stop.cancel();
         let report = self.run.await?;
@@ -159,7 +166,7 @@ pub(super) fn no_op(delay_seconds: f64) -> Spec {
     check(Draft { delay_seconds: Some(delay_seconds), ..draft() })
 }
 
-/// One that is due, in one of many queues; the first is the default.
+/// A due task in one of many queues; the first is the default.
 fn no_op_in(queue: usize) -> Spec {
     let queue = (queue > 0).then(|| format!("queue-{queue}"));
     check(Draft { queue, ..draft() })
@@ -177,7 +184,7 @@ fn check(draft: Draft) -> Spec {
     draft.check().expect("a valid draft")
 }
 
-/// Does nothing, and counts how often it has done so.
+/// A handler that only counts its calls.
 #[derive(Clone)]
 pub(super) struct Counter {
     tasks: usize,
@@ -187,7 +194,7 @@ pub(super) struct Counter {
 #[derive(Default)]
 struct Counts {
     started: AtomicUsize,
-    /// How many starts somebody waits for.
+    /// How many starts the waiter waits for.
     wanted: AtomicUsize,
     reached: Notify,
 }
@@ -197,17 +204,17 @@ impl Counter {
         Self { tasks, shared: Arc::default() }
     }
 
-    /// How many have started.
+    /// How many tasks have started.
     pub(super) fn count(&self) -> usize {
         self.shared.started.load(Ordering::SeqCst)
     }
 
-    /// All tasks have started.
+    /// Waits until all tasks have started.
     pub(super) async fn done(&self) {
         self.started(self.tasks).await;
     }
 
-    /// So many tasks have started. For one waiter at a time.
+    /// Waits until this many tasks have started. For one waiter at a time.
     pub(super) async fn started(&self, tasks: usize) {
         self.shared.wanted.store(tasks, Ordering::SeqCst);
         while self.shared.started.load(Ordering::SeqCst) < tasks {

@@ -1,4 +1,4 @@
-//! How an order is shown: a bar on a terminal, lines elsewhere, a table at the end.
+//! Shows a bulk action: a bar on a terminal, lines without one, a table at the end.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::output::{self, Paint};
 /// How often progress is shown.
 pub(super) const REDRAW: Duration = Duration::from_secs(1);
 
-/// One order.
-pub(super) fn one(bulk: &BulkView, format: Output) -> anyhow::Result<()> {
+/// Prints one bulk action.
+pub(super) fn print_one(bulk: &BulkView, format: Output) -> anyhow::Result<()> {
     match format {
         Output::Json => output::json(bulk),
         Output::Table => output::data(&table_of(std::slice::from_ref(bulk))),
@@ -44,7 +44,7 @@ pub(super) fn table_of(bulks: &[BulkView]) -> String {
     output::render(&table)
 }
 
-/// What an order's end means to a script.
+/// The ending of the command for this bulk action.
 pub(super) fn ending(bulk: &BulkView) -> Ending {
     if let Some(error) = &bulk.error {
         output::say(&format!("{}: {}", bulk.status, output::failure(error)));
@@ -57,7 +57,7 @@ pub(super) fn ending(bulk: &BulkView) -> Ending {
 
 /// Progress on standard error.
 pub(super) struct Bar {
-    /// Nothing where nobody looks at a terminal.
+    /// None without a terminal.
     bar: Option<ProgressBar>,
     said: Option<u64>,
 }
@@ -77,7 +77,10 @@ impl Bar {
             Some(bar) => {
                 bar.set_length(bulk.total.unwrap_or(bulk.done));
                 bar.set_position(bulk.done);
-                bar.set_message(format!("{}, Ctrl-C leaves it going", bulk.status));
+                bar.set_message(format!(
+                    "{}; Ctrl-C stops watching, the action continues",
+                    bulk.status
+                ));
             }
             None if self.said != Some(bulk.done) => {
                 let total = bulk.total.map_or(String::new(), |total| format!(" of {total}"));

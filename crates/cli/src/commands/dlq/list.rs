@@ -23,9 +23,10 @@ pub(super) async fn list(args: &DlqListArgs) -> anyhow::Result<Ending> {
         }
     }
     if let (Some(cursor), true) = (&page.next_cursor, args.client.output != Output::Json) {
-        let searched = if page.partial { output::searched(page.scanned) } else { String::new() };
+        let note =
+            if page.partial { output::partial_page_note(page.scanned) } else { String::new() };
         let filter = args.filter.flag();
-        output::say(&format!("{searched}more: duly dlq list{filter} --cursor {cursor}"));
+        output::say(&format!("{note}more: duly dlq list{filter} --cursor {cursor}"));
     }
     Ok(Ending::Ok)
 }

@@ -1,4 +1,4 @@
-//! A database that nodes share.
+//! Checks a database that nodes share.
 
 use duly_store::postgres::survey::{Survey, survey};
 
@@ -6,19 +6,19 @@ use super::server::Expected;
 use super::{Finding, State};
 use crate::wiring::StoreUrl;
 
-/// Looks at the database. Also answers what it says of servers.
+/// Checks the database. Also returns which server to expect.
 pub(super) async fn check(url: &StoreUrl) -> (Vec<Finding>, Expected) {
     match survey(url.reveal()).await {
-        Ok(found) => (judge(&found), expected(&found)),
+        Ok(found) => (findings(&found), expected(&found)),
         Err(error) => {
-            let remedy = "mend that, then run this again";
+            let remedy = "fix this, then run duly doctor again";
             let finding = Finding::bad("postgresql", State::Fail, error.to_string(), remedy);
             (vec![finding], Expected::Unknown)
         }
     }
 }
 
-fn judge(found: &Survey) -> Vec<Finding> {
+fn findings(found: &Survey) -> Vec<Finding> {
     let Survey { place, version, encoding, .. } = found;
     vec![
         Finding::ok("postgresql", format!("{version} at {place}")),
@@ -30,9 +30,9 @@ fn judge(found: &Survey) -> Vec<Finding> {
 
 fn schema(found: &Survey) -> Finding {
     const CHECK: &str = "schema";
-    let remedy = "duly migrate up, or leave it to the next node that starts";
+    let remedy = "run duly migrate up, or start a node, which does the same";
     match (found.applied, found.known) {
-        (0, _) => Finding::bad(CHECK, State::Warn, "there is none yet", remedy),
+        (0, _) => Finding::bad(CHECK, State::Warn, "there is no schema yet", remedy),
         (applied, known) if applied < known => {
             let detail = format!("{applied} of {known} migrations are applied");
             Finding::bad(CHECK, State::Warn, detail, remedy)
@@ -41,7 +41,7 @@ fn schema(found: &Survey) -> Finding {
     }
 }
 
-/// Whether a commit outlives a power failure.
+/// Whether a commit survives a power failure.
 fn commits(found: &Survey) -> Finding {
     const CHECK: &str = "commits";
     let Survey { synchronous_commit, fsync, .. } = found;
@@ -66,7 +66,7 @@ fn expected(found: &Survey) -> Expected {
             remedy: format!("pass --server http://{address}"),
         },
         None if found.applied > 0 => Expected::Stopped {
-            why: "no node has given a sign of life for a minute".to_owned(),
+            why: "no node has sent a heartbeat for a minute".to_owned(),
             remedy: "start one: duly serve --store URL".to_owned(),
         },
         None => Expected::Never { remedy: "start one: duly serve --store URL".to_owned() },
@@ -92,15 +92,15 @@ mod tests {
 
     #[test]
     fn what_is_not_as_it_should_be_comes_with_a_remedy() {
-        assert!(judge(&found()).iter().all(|finding| finding.state == State::Ok));
+        assert!(findings(&found()).iter().all(|finding| finding.state == State::Ok));
         for (bad, words) in [
-            (Survey { applied: 0, ..found() }, "there is none yet"),
+            (Survey { applied: 0, ..found() }, "there is no schema yet"),
             (Survey { applied: 9, ..found() }, "9 of 10"),
             (Survey { fsync: "off".to_owned(), ..found() }, "fsync is off"),
             (Survey { synchronous_commit: "off".to_owned(), ..found() }, "duly.submit"),
         ] {
-            let findings = judge(&bad);
-            let one = findings.iter().find(|finding| finding.state != State::Ok).unwrap();
+            let all = findings(&bad);
+            let one = all.iter().find(|finding| finding.state != State::Ok).unwrap();
             assert!(one.detail.contains(words) && one.remedy.is_some(), "{one:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The data directory and the disk under it.
+//! Checks the data directory and its disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, Write as _};
@@ -10,12 +10,12 @@ use duly_store::sqlite;
 use super::server::Expected;
 use super::{Finding, State};
 
-/// Below this much free space a warning is due.
+/// Less free space than this is a warning.
 const LITTLE_SPACE: u64 = 1 << 30;
-/// A commit that takes longer than this makes a slow server.
+/// A sync that takes longer than this makes the server slow.
 const SLOW_SYNC: Duration = Duration::from_millis(10);
 
-/// Looks at the file and where it is. Also answers what that says of servers.
+/// Checks the file and its directory. Also returns which server to expect.
 pub(super) fn check(database: &Path) -> (Vec<Finding>, Expected) {
     let data = database.parent().filter(|data| !data.as_os_str().is_empty());
     let data = data.unwrap_or(Path::new("."));
@@ -29,7 +29,7 @@ pub(super) fn check(database: &Path) -> (Vec<Finding>, Expected) {
     (findings, expected(data, database))
 }
 
-/// Which server the file makes us expect.
+/// The server to expect for this file.
 fn expected(data: &Path, database: &Path) -> Expected {
     let flag = match data.to_str() {
         Some(".duly") => String::new(),
@@ -72,14 +72,14 @@ fn rights(data: &Path, directory: &Path) -> Finding {
         Ok((path, _)) => {
             drop(std::fs::remove_file(path));
             let found =
-                if directory.ends_with(data) || data.is_dir() { "" } else { " (will be made)" };
+                if directory.ends_with(data) || data.is_dir() { "" } else { " (will be created)" };
             Finding::ok(CHECK, format!("{} can be written{found}", data.display()))
         }
         Err(error) => Finding::bad(
             CHECK,
             State::Fail,
             format!("{} cannot be written: {error}", directory.display()),
-            "check its rights, or choose another with --data",
+            "check its permissions, or pass another directory with --data",
         ),
     }
 }
@@ -87,17 +87,22 @@ fn rights(data: &Path, directory: &Path) -> Finding {
 fn space(directory: &Path) -> Finding {
     const CHECK: &str = "free space";
     let Ok(stat) = rustix::fs::statvfs(directory) else {
-        return Finding::bad(CHECK, State::Warn, "cannot be told", "look at it with df");
+        return Finding::bad(CHECK, State::Warn, "unknown", "check it with df");
     };
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let text = format!("{:.1} GiB", free as f64 / f64::from(1 << 30));
     if free < LITTLE_SPACE {
-        return Finding::bad(CHECK, State::Warn, text, "free some: a full disk stops all submits");
+        return Finding::bad(
+            CHECK,
+            State::Warn,
+            text,
+            "free some space: a full disk stops all submits",
+        );
     }
     Finding::ok(CHECK, text)
 }
 
-/// How long the disk takes to make a small write durable: every commit pays it.
+/// How long the disk takes to sync a small write: every commit waits for this.
 fn sync(directory: &Path) -> Option<Finding> {
     const CHECK: &str = "sync time";
     const ROUNDS: usize = 50;
@@ -117,7 +122,7 @@ fn sync(directory: &Path) -> Option<Finding> {
     let median = *times.get(times.len() / 2)?;
     let text = format!("{:.2} ms for 4 KiB", median.as_secs_f64() * 1000.0);
     if median > SLOW_SYNC {
-        let remedy = "a lone submit waits this long; use a local SSD";
+        let remedy = "every commit waits this long; use a local SSD";
         return Some(Finding::bad(CHECK, State::Warn, text, remedy));
     }
     Some(Finding::ok(CHECK, text))
@@ -127,24 +132,24 @@ fn lock(database: &Path) -> Finding {
     const CHECK: &str = "database lock";
     match sqlite::holder(database) {
         Ok(None) => Finding::ok(CHECK, "free"),
-        Ok(Some(pid)) => Finding::ok(CHECK, format!("held by pid {pid}, a server that runs")),
+        Ok(Some(pid)) => Finding::ok(CHECK, format!("held by pid {pid}, a running server")),
         Err(error) => Finding::bad(
             CHECK,
             State::Fail,
             format!("{}: {error}", database.display()),
-            "check the rights of the file and its directory",
+            "check the permissions of the file and its directory",
         ),
     }
 }
 
-/// Whether the file is whole. One that a server has open is left alone.
+/// Whether the file is intact. Skips a file that a server has open.
 fn file(database: &Path) -> Option<Finding> {
     const CHECK: &str = "database file";
     if !database.exists() || !matches!(sqlite::holder(database), Ok(None)) {
         return None;
     }
     Some(match sqlite::examine(database) {
-        Ok(()) => Finding::ok(CHECK, "whole"),
+        Ok(()) => Finding::ok(CHECK, "intact"),
         Err(damaged) => {
             let detail = format!("incomplete or damaged: {}", damaged.what);
             Finding::bad(CHECK, State::Fail, detail, damaged.advice())

@@ -1,4 +1,4 @@
-//! The server that the other commands would talk to.
+//! Checks the server that the other commands call.
 
 use duly_client::{Client, Error};
 
@@ -8,15 +8,15 @@ use crate::args::DoctorArgs;
 const SERVER: &str = "server";
 const DEFAULT: &str = "http://127.0.0.1:8080";
 
-/// What the store says of servers.
+/// Which server to expect, from the store.
 pub(super) enum Expected {
-    /// One has it open.
+    /// A server has the store open.
     Running { why: String, remedy: String },
-    /// One has used it, but none does now.
+    /// A server has used the store, but none has it open now.
     Stopped { why: String, remedy: String },
-    /// None ever has.
+    /// No server has ever used the store.
     Never { remedy: String },
-    /// The store could not be asked.
+    /// The store could not be read.
     Unknown,
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn check(args: &DoctorArgs, expected: Expected) -> anyhow::Resu
             let found = format!("{} {}", client.base_url(), version.version);
             vec![Finding::ok(SERVER, found), readiness(&client).await]
         }
-        Err(Error::Unreachable { .. }) => vec![silent(url, args.server.is_some(), expected)],
+        Err(Error::Unreachable { .. }) => vec![unreachable(url, args.server.is_some(), expected)],
         Err(error) => {
             let remedy = "pass its address with --server";
             vec![Finding::bad(SERVER, State::Fail, error.to_string(), remedy)]
@@ -36,10 +36,10 @@ pub(super) async fn check(args: &DoctorArgs, expected: Expected) -> anyhow::Resu
     })
 }
 
-/// What it means that nothing answers. Before the first start nothing runs, which is no fault.
-fn silent(url: &str, is_given: bool, expected: Expected) -> Finding {
+/// Judges a server that does not answer. Before the first start this is not a failure.
+fn unreachable(url: &str, is_given: bool, expected: Expected) -> Finding {
     let silent = format!("nothing answers at {url}");
-    let elsewhere = "start one there, or pass the address of one that runs with --server";
+    let other = "start a server there, or pass the address of a running one with --server";
     match expected {
         Expected::Running { why, remedy } => {
             Finding::bad(SERVER, State::Fail, format!("{silent}, but {why}"), remedy)
@@ -51,7 +51,7 @@ fn silent(url: &str, is_given: bool, expected: Expected) -> Finding {
             Finding::bad(SERVER, State::Absent, silent, remedy)
         }
         Expected::Never { .. } | Expected::Unknown => {
-            Finding::bad(SERVER, State::Fail, silent, elsewhere)
+            Finding::bad(SERVER, State::Fail, silent, other)
         }
     }
 }
@@ -61,7 +61,7 @@ async fn readiness(client: &Client) -> Finding {
     match client.ready().await {
         Ok(ready) if ready.is_ready() => Finding::ok(READY, "ready"),
         Ok(ready) => {
-            let remedy = "mend the cause; the server heals by itself";
+            let remedy = "fix the cause; the server then recovers by itself";
             Finding::bad(READY, State::Fail, ready.reasons.join("; "), remedy)
         }
         Err(error) => Finding::bad(READY, State::Fail, error.to_string(), "see the server's log"),

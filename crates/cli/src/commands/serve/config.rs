@@ -1,4 +1,4 @@
-//! What `duly serve` goes by: a flag, else the environment, else the file, else the default.
+//! The configuration of `duly serve`: a flag, else the environment, else the file, else the default.
 
 mod file;
 #[cfg(test)]
@@ -13,12 +13,12 @@ use duly_core::node::Role;
 use self::file::File;
 use crate::args::{LogLevel, ServeArgs};
 use crate::exit::Usage;
-use crate::wiring::{Plan, loopback, own_name};
+use crate::wiring::{Plan, default_name, loopback};
 
-/// Handlers that run at once unless somebody says otherwise.
-const HANDLERS: usize = 64;
+/// Default running slots.
+const DEFAULT_CONCURRENCY: usize = 64;
 
-/// A node as it is to be started.
+/// The complete configuration.
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) plan: Plan,
@@ -28,7 +28,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Reads the file, if there is one, and puts everything together.
+    /// Reads the file, if any, and combines it with flags and environment.
     pub(super) fn read(args: ServeArgs) -> anyhow::Result<Self> {
         let file = match &args.config {
             Some(path) => File::read(path)?,
@@ -40,21 +40,22 @@ impl Config {
     fn new(args: ServeArgs, file: File) -> Result<Self, Usage> {
         let store = args.store.or(file.store).ok_or_else(|| {
             let ways = "--store URL, DULY_STORE, or `store:` in the file";
-            Usage::new(format!(
-                "say where tasks are kept: {ways}; URL is postgres://… or sqlite:PATH"
-            ))
+            Usage::new(format!("no store given: pass {ways}; URL is postgres://… or sqlite:PATH"))
         })?;
         let insecure = args.insecure.or(file.insecure).unwrap_or(false);
         let mut outbound = args.allow_nets.or(file.outbound.allow).unwrap_or_default();
         if insecure {
-            // Tasks come from this machine alone.
+            // Only this machine can submit tasks.
             outbound.extend(loopback());
         }
         let plan = Plan {
             name: name(args.name.or(file.name))?,
             roles: distinct(args.roles.or(file.roles).unwrap_or_else(|| Role::ALL.to_vec()))?,
-            store: store.place()?,
-            concurrency: args.concurrency.or(file.worker.concurrency).unwrap_or(HANDLERS),
+            store: store.location()?,
+            concurrency: args
+                .concurrency
+                .or(file.worker.concurrency)
+                .unwrap_or(DEFAULT_CONCURRENCY),
             session_ttl: args.session_ttl.or(file.session.ttl).unwrap_or(SESSION_TTL),
             loss_limit: args.loss_limit.or(file.worker.loss_limit).unwrap_or(LOSSES),
             outbound,
@@ -83,7 +84,7 @@ fn distinct(mut roles: Vec<Role>) -> Result<Vec<Role>, Usage> {
 }
 
 fn name(given: Option<String>) -> Result<String, Usage> {
-    let name = given.unwrap_or_else(own_name);
+    let name = given.unwrap_or_else(default_name);
     if name.is_empty() || name.chars().count() > WORKER_CHARS {
         return Err(Usage::new(format!("name: must have 1 to {WORKER_CHARS} characters")));
     }

@@ -1,21 +1,21 @@
-//! Settings for people.
+//! Settings as text.
 
 use duly_client::wire::{Backoff, SettingsAnswer, SettingsVersion, SettingsView};
 
 use crate::args::Output;
 use crate::output;
 
-/// Prints the settings; their version stands for an id.
+/// Prints the settings; their version serves as the id.
 pub(super) fn print(answer: &SettingsAnswer, format: Output) -> anyhow::Result<()> {
     match format {
         Output::Json => output::json(answer),
-        Output::Table => output::data(&whole(answer)),
+        Output::Table => output::data(&settings_table(answer)),
         Output::Id => output::data(&answer.current.version.to_string()),
     }
 }
 
-/// One setting a line, as `duly settings set` takes them.
-fn whole(answer: &SettingsAnswer) -> String {
+/// One setting per line, in the form of `duly settings set`.
+fn settings_table(answer: &SettingsAnswer) -> String {
     let SettingsAnswer { current, effective } = answer;
     let mut table = output::table(&["setting", "value"]).wrap_last();
     for (key, value) in lines(&current.settings) {
@@ -35,7 +35,7 @@ fn whole(answer: &SettingsAnswer) -> String {
     format!("{}\n{changed}{}", output::render(&table), comment.unwrap_or_default())
 }
 
-/// Versions, one a line, with what each changed.
+/// Versions, one per line, with their settings.
 pub(super) fn table(versions: &[SettingsVersion]) -> String {
     let header = ["version", "changed at", "comment", "settings"];
     let mut table = output::table(&header).shorten(&["comment"], 12).wrap_last();

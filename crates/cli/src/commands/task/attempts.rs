@@ -15,7 +15,7 @@ pub(super) async fn run(args: &AttemptsArgs) -> anyhow::Result<Ending> {
         Output::Json => output::json(&page)?,
         Output::Table if page.items.is_empty() => output::say("no attempt has ended yet"),
         Output::Table => output::data(&attempts(&page.items))?,
-        // An attempt has no id of its own: run and attempt name it.
+        // An attempt has no id: run and attempt identify it.
         Output::Id => {
             for attempt in &page.items {
                 output::data(&format!("{}.{}", attempt.run, attempt.attempt))?;

@@ -2,7 +2,7 @@
 
 use duly_client::wire::{CancelRequest, EditRequest, ReplayRequest};
 
-use super::each::each;
+use super::each::call_each;
 use super::run::read_payload;
 use super::{connect, print};
 use crate::args::{CancelArgs, DeleteArgs, EditArgs, Output, ReplayArgs, RetryArgs, TaskRef};
@@ -11,10 +11,10 @@ use crate::output;
 
 pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let order = CancelRequest { reason: args.reason };
-    let done = each(&args.ids, async |id| client.cancel_task(id, &order).await).await?;
+    let request = CancelRequest { reason: args.reason };
+    let done = call_each(&args.ids, async |id| client.cancel_task(id, &request).await).await?;
     done.print(args.client.output)?;
-    done.say_next(|task| format!("duly task replay {} runs it again", task.task_id));
+    done.print_next(|task| format!("duly task replay {} runs it again", task.task_id));
     Ok(done.ending)
 }
 
@@ -37,25 +37,25 @@ pub(super) async fn edit(args: EditArgs) -> anyhow::Result<Ending> {
 
 pub(super) async fn replay(args: ReplayArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let order = ReplayRequest { payload: args.data.as_deref().map(read_payload).transpose()? };
-    let done = each(&args.ids, async |id| client.replay_task(id, &order).await).await?;
+    let request = ReplayRequest { payload: args.data.as_deref().map(read_payload).transpose()? };
+    let done = call_each(&args.ids, async |id| client.replay_task(id, &request).await).await?;
     done.print(args.client.output)?;
-    done.say_next(|task| format!("duly task get {} --wait", task.task_id));
+    done.print_next(|task| format!("duly task get {} --wait", task.task_id));
     Ok(done.ending)
 }
 
 pub(super) async fn retry(args: &RetryArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let done = each(&args.ids, async |id| client.retry_task(id).await).await?;
+    let done = call_each(&args.ids, async |id| client.retry_task(id).await).await?;
     done.print(args.client.output)?;
-    done.say_next(|task| format!("duly task get {} --wait", task.task_id));
+    done.print_next(|task| format!("duly task get {} --wait", task.task_id));
     Ok(done.ending)
 }
 
 pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     let call = async |id: &TaskRef| client.delete_task(id).await.map(|()| id.to_string());
-    let done = each(&args.ids, call).await?;
+    let done = call_each(&args.ids, call).await?;
     match args.client.output {
         Output::Json => output::json(&done.tasks)?,
         Output::Table => {

@@ -1,4 +1,4 @@
-//! The same for each of several tasks: one that cannot be done does not keep the others from it.
+//! Calls the server for each of several tasks; a failure does not stop the others.
 
 use duly_client::Error;
 use duly_client::wire::TaskView;
@@ -7,22 +7,22 @@ use crate::args::{Output, TaskRef};
 use crate::exit::{self, Ending};
 use crate::output;
 
-/// What became of each task.
-pub(super) struct Done<T> {
-    /// The answers for those for which it could be done, in their order.
+/// The results of the calls.
+pub(super) struct CallResults<T> {
+    /// The successful answers, in order.
     pub(super) tasks: Vec<T>,
-    /// How the command ends: as the first failure says, if there was one.
+    /// How the command ends: by the first failure, if any.
     pub(super) ending: Ending,
-    /// Whether more than one was asked for.
+    /// Whether more than one task was named.
     are_many: bool,
 }
 
-/// Calls this for every task, and tells for which of them it failed.
-pub(super) async fn each<T>(
+/// Makes the call for every task and prints the errors.
+pub(super) async fn call_each<T>(
     ids: &[TaskRef],
     mut call: impl AsyncFnMut(&TaskRef) -> Result<T, Error>,
-) -> anyhow::Result<Done<T>> {
-    let mut done = Done { tasks: Vec::new(), ending: Ending::Ok, are_many: ids.len() > 1 };
+) -> anyhow::Result<CallResults<T>> {
+    let mut done = CallResults { tasks: Vec::new(), ending: Ending::Ok, are_many: ids.len() > 1 };
     for id in ids {
         match call(id).await {
             Ok(task) => done.tasks.push(task),
@@ -33,15 +33,15 @@ pub(super) async fn each<T>(
     Ok(done)
 }
 
-impl<T> Done<T> {
+impl<T> CallResults<T> {
     fn fail(&mut self, id: &TaskRef, error: anyhow::Error) {
-        output::complain(&format!("{id}: {error:#}"));
-        self.ending = first(self.ending, Ending::Failed(exit::code_of_error(&error)));
+        output::error(&format!("{id}: {error:#}"));
+        self.ending = first_failure(self.ending, Ending::Failed(exit::code_of_error(&error)));
     }
 }
 
-impl Done<TaskView> {
-    /// Prints the tasks: one as itself, several as a list.
+impl CallResults<TaskView> {
+    /// Prints the tasks: one as an object, several as a list.
     pub(super) fn print(&self, format: Output) -> anyhow::Result<()> {
         match (format, self.tasks.as_slice()) {
             (Output::Json, [task]) if !self.are_many => output::json(task),
@@ -52,16 +52,16 @@ impl Done<TaskView> {
         }
     }
 
-    /// Says what to do next, where that is one thing.
-    pub(super) fn say_next(&self, next: impl Fn(&TaskView) -> String) {
+    /// Prints the next command if there is one task.
+    pub(super) fn print_next(&self, next: impl Fn(&TaskView) -> String) {
         if let [task] = self.tasks.as_slice() {
             output::say(&format!("next: {}", next(task)));
         }
     }
 }
 
-/// The first that is not well.
-pub(super) fn first(earlier: Ending, later: Ending) -> Ending {
+/// The first ending that is not a success.
+pub(super) fn first_failure(earlier: Ending, later: Ending) -> Ending {
     if earlier == Ending::Ok { later } else { earlier }
 }
 

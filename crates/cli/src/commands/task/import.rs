@@ -1,9 +1,9 @@
-//! `duly task import`: the tasks of a file, in batches, and at most once each however often it is
-//! started again.
+//! `duly task import`: submits the tasks of a file in batches, each at most once however often the
+//! import is restarted.
 //!
-//! A thread reads and parses; a few batches are in flight; their answers are settled in the order
-//! of the file. The checkpoint says up to where everything was answered. What was sent beyond it
-//! when the process ended is sent again, and recognised by its idempotency keys.
+//! A thread reads and parses; a few batches are in flight; their answers are recorded in the order of
+//! the file. The checkpoint is the position up to which everything was answered. Lines that were sent
+//! beyond it when the process ended are sent again, and recognised by their idempotency keys.
 
 mod checkpoint;
 mod ledger;
@@ -23,11 +23,11 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::checkpoint::Keeper;
+use self::checkpoint::CheckpointFile;
 use self::ledger::Ledger;
 use self::progress::Progress;
 use self::reader::Batch;
-use self::rejected::Rejected;
+use self::rejected::RejectedFile;
 use self::sender::Sender;
 use self::source::Source;
 use super::connect;
@@ -36,19 +36,19 @@ use crate::exit::Ending;
 use crate::output;
 use crate::signals::Signals;
 
-/// Batches that are on their way at once: enough to keep the server busy while answers travel.
+/// Batches in flight at once: enough to keep the server busy while answers travel.
 const IN_FLIGHT: usize = 4;
-/// How often to look whether there is something to show.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often progress is refreshed.
+const REFRESH: Duration = Duration::from_millis(200);
 
 /// Why no more batches are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// All were.
+    /// All were sent.
     Complete,
-    /// A line was rejected, and that was not to happen.
+    /// A line was rejected under `--strict`.
     Rejected,
-    /// Somebody asked for it.
+    /// A signal arrived.
     Interrupted,
 }
 
@@ -58,27 +58,27 @@ pub(super) async fn run(args: &ImportArgs) -> anyhow::Result<Ending> {
     let source = Source::open(args)?;
     let checkpoint = source.resume(args, client.base_url().as_str())?;
     let (from, size) = (checkpoint.at, source.size());
-    let rejected = Rejected::open(source.rejected.clone(), checkpoint.rejected_bytes)?;
-    let keeper = Keeper::new(source.checkpoint.clone());
+    let rejected = RejectedFile::open(source.rejected.clone(), checkpoint.rejected_bytes)?;
+    let checkpoint_file = CheckpointFile::new(source.checkpoint.clone());
     let progress = Progress::new(from, size);
     let import = checkpoint.import.clone();
-    let mut ledger = Ledger::open(args, &progress, checkpoint, keeper, rejected)?;
+    let mut ledger = Ledger::open(args, &progress, checkpoint, checkpoint_file, rejected)?;
     if from.line > 0 {
-        output::say(&format!("going on after line {}", from.line));
+        output::say(&format!("continuing after line {}", from.line));
     }
     let batches = reader::start(source.read_from(from)?, from, import, size.is_none())
-        .context("cannot start to read")?;
+        .context("cannot start the reader")?;
     let stop = CancellationToken::new();
     let sender = Sender::new(&client, &progress, &stop);
     let end = import_all(&mut ledger, batches, &sender, &stop, &mut signals, &progress).await;
     progress.clear();
-    // However it ended: what was answered need not be sent again.
+    // Save in any case: answered lines need not be sent again.
     ledger.save()?;
     if end.is_err() {
-        output::say(&stopped(&ledger, args));
+        output::say(&resume_advice(&ledger, args));
     }
-    let is_news = ledger.checkpoint.at != from;
-    finish(&ledger, args, end?, is_news)
+    let has_progress = ledger.checkpoint.at != from;
+    finish(&ledger, args, end?, has_progress)
 }
 
 async fn import_all(
@@ -90,10 +90,10 @@ async fn import_all(
     progress: &Progress,
 ) -> anyhow::Result<End> {
     let mut flight = FuturesOrdered::new();
-    let mut looks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(REFRESH);
     let mut end = None;
-    // A batch was given up: what follows was answered, but the checkpoint must not pass the gap.
-    let mut is_broken = false;
+    // A batch was abandoned: later ones may be answered, but the checkpoint must not pass the gap.
+    let mut has_gap = false;
     loop {
         if let Some(end) = end.filter(|_| flight.is_empty()) {
             return Ok(end);
@@ -101,31 +101,31 @@ async fn import_all(
         tokio::select! {
             () = signals.next() => {
                 if stop.is_cancelled() {
-                    bail!("stopped at once; what was on its way may have been taken");
+                    bail!("stopped at once; requests under way may have been accepted; next: run it again");
                 }
-                progress.say("stopping: what is on its way may finish; a second Ctrl-C stops at once");
+                progress.say("stopping: requests under way may finish; a second Ctrl-C stops at once");
                 stop.cancel();
                 end = Some(End::Interrupted);
             }
             Some(answered) = flight.next(), if !flight.is_empty() => match answered? {
-                Some(answered) if !is_broken => {
-                    if !ledger.settle(answered)? {
+                Some(answered) if !has_gap => {
+                    if !ledger.record(answered)? {
                         stop.cancel();
-                        (is_broken, end) = (true, Some(End::Rejected));
+                        (has_gap, end) = (true, Some(End::Rejected));
                     }
                 }
-                _ => is_broken = true,
+                _ => has_gap = true,
             },
             batch = batches.recv(), if end.is_none() && flight.len() < IN_FLIGHT => match batch {
-                Some(batch) => flight.push_back(sender.send(batch.context("cannot read on")?)),
+                Some(batch) => flight.push_back(sender.send(batch.context("cannot read the input")?)),
                 None => end = Some(End::Complete),
             },
-            _ = looks.tick() => progress.show(ledger.checkpoint.at),
+            _ = ticks.tick() => progress.show(ledger.checkpoint.at),
         }
     }
 }
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary<'a> {
@@ -137,12 +137,12 @@ struct Summary<'a> {
     rejected: u64,
 }
 
-/// Prints the sum and says how to go on.
+/// Prints the summary and how to continue.
 fn finish(
     ledger: &Ledger<'_>,
     args: &ImportArgs,
     end: End,
-    is_news: bool,
+    has_progress: bool,
 ) -> anyhow::Result<Ending> {
     let sum = &ledger.checkpoint;
     let complete = end == End::Complete;
@@ -167,44 +167,46 @@ fn finish(
                 output::count(sum.rejected, "line")
             ))?;
         }
-        // They were printed as they came.
+        // They were printed on arrival.
         Output::Id => {}
     }
     output::say(&match end {
-        End::Interrupted => stopped(ledger, args),
-        End::Rejected if !ledger.is_kept() => stopped(ledger, args),
-        End::Rejected => mend(sum.at.line + 1, &sum.import, args),
-        End::Complete if !is_news => "nothing was left to import; to import all of it again, \
+        End::Interrupted => resume_advice(ledger, args),
+        End::Rejected if !ledger.is_resumable() => resume_advice(ledger, args),
+        End::Rejected => strict_advice(sum.at.line + 1, &sum.import, args),
+        End::Complete if !has_progress => "nothing left to import; to import everything again, \
             pass another --name and another --checkpoint"
             .to_owned(),
         End::Complete => match ledger.rejected.path().filter(|_| sum.rejected > 0) {
             Some(path) => format!(
-                "next: {} says what is wrong with which line; import these lines from a file of \
-                 their own",
+                "next: fix the lines listed in {} and import them from a separate file",
                 path.display()
             ),
             None => "next: duly task list".to_owned(),
         },
     });
-    Ok(if complete && sum.rejected == 0 { Ending::Ok } else { Ending::Unwell })
+    Ok(if complete && sum.rejected == 0 { Ending::Ok } else { Ending::Unsuccessful })
 }
 
-/// How to go on with what was stopped. A stream is not kept unless it was asked for.
-fn stopped(ledger: &Ledger<'_>, args: &ImportArgs) -> String {
+/// How to continue a stopped import. A stream has a checkpoint only on request.
+fn resume_advice(ledger: &Ledger<'_>, args: &ImportArgs) -> String {
     let line = ledger.checkpoint.at.line;
-    if ledger.is_kept() {
-        format!("stopped after line {line}; go on: {}", args.again())
+    if ledger.is_resumable() {
+        format!("stopped after line {line}; next: {}", args.resume_command())
     } else {
         format!(
-            "stopped after line {line}, and some later lines may have been taken; with --name and \
-             --checkpoint a stream can be gone on with"
+            "stopped after line {line}; some later lines may have been accepted; to continue a stream, \
+             start it with --name and --checkpoint"
         )
     }
 }
 
-/// How to go on with a file after a line of it was mended. It is another file then, so it has to
-/// be told that the import is the same.
-fn mend(line: u64, import: &str, args: &ImportArgs) -> String {
+/// How to continue with a file after a line was fixed. The file has changed then, so `--name` must
+/// identify the import.
+fn strict_advice(line: u64, import: &str, args: &ImportArgs) -> String {
     let name = if args.name.is_some() { String::new() } else { format!(" --name {import}") };
-    format!("stopped at line {line}; mend it and go on within 24 hours: {}{name}", args.again())
+    format!(
+        "stopped at line {line}; fix it and continue within 24 hours: {}{name}",
+        args.resume_command()
+    )
 }

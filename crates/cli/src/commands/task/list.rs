@@ -12,9 +12,9 @@ use crate::output;
 pub(super) async fn run(args: &ListArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     if args.watch {
-        return watch::watch(args.client.output, async || shown(args, &client).await).await;
+        return watch::watch(args.client.output, async || frame(args, &client).await).await;
     }
-    let page = ask(args, &client).await?;
+    let page = fetch(args, &client).await?;
     match args.client.output {
         Output::Json => output::json(&page)?,
         Output::Table if page.items.is_empty() => {
@@ -30,34 +30,34 @@ pub(super) async fn run(args: &ListArgs) -> anyhow::Result<Ending> {
         }
     }
     if let (Some(cursor), true) = (&page.next_cursor, args.client.output != Output::Json) {
-        let (searched, filter) = (searched(&page), args.filter.flag());
-        output::say(&format!("{searched}more: duly task list{filter} --cursor {cursor}"));
+        let (note, filter) = (partial_note(&page), args.filter.flag());
+        output::say(&format!("{note}more: duly task list{filter} --cursor {cursor}"));
     }
     Ok(Ending::Ok)
 }
 
-async fn ask(args: &ListArgs, client: &Client) -> Result<TaskPage, duly_client::Error> {
+async fn fetch(args: &ListArgs, client: &Client) -> Result<TaskPage, duly_client::Error> {
     client.list_tasks(&args.filter.text(), Some(args.limit), args.cursor.as_deref()).await
 }
 
-async fn shown(args: &ListArgs, client: &Client) -> Result<watch::Shown, duly_client::Error> {
-    let page = ask(args, client).await?;
-    Ok((output::tasks(&page.items), searched(&page)))
+async fn frame(args: &ListArgs, client: &Client) -> Result<watch::Frame, duly_client::Error> {
+    let page = fetch(args, client).await?;
+    Ok((output::tasks(&page.items), partial_note(&page)))
 }
 
-/// What to say where there is nothing to show; nothing if the search goes on.
+/// The message for an empty page; none if the search continues.
 fn why_empty(args: &ListArgs, page: &TaskPage) -> Option<String> {
     let filtered = !args.filter.text().trim().is_empty();
     match (page.next_cursor.is_some(), filtered || args.cursor.is_some()) {
         (true, _) => None,
-        (false, true) => Some("no such tasks".to_owned()),
+        (false, true) => Some("no task matches".to_owned()),
         (false, false) => {
             Some("no tasks; next: duly task run echo -d '{\"hi\":1}' --wait".to_owned())
         }
     }
 }
 
-/// Why a page is short although there is more to look at.
-fn searched(page: &TaskPage) -> String {
-    if page.partial { output::searched(page.scanned) } else { String::new() }
+/// Explains a short page.
+fn partial_note(page: &TaskPage) -> String {
+    if page.partial { output::partial_page_note(page.scanned) } else { String::new() }
 }

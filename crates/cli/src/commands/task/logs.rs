@@ -11,80 +11,81 @@ use crate::output;
 
 /// How long one request waits for more.
 const WAIT: Duration = Duration::from_secs(30);
-/// How long to leave a server that is away alone, if it does not say.
-const AWAY: Duration = Duration::from_secs(1);
+/// The wait before a retry, if the server names none.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &LogsArgs) -> anyhow::Result<Ending> {
     let client = Client::new(&args.server.server, args.server.token.as_deref())?;
-    let mut tail = Tail::new(args.id.clone(), args.epoch);
-    let (mut all, mut pieces, mut seen) = (Vec::new(), 0_u64, Seen::default());
-    let mut stamps = Stamps::default();
-    let mut page = tail.next(&client, args.follow).await?;
+    let mut logs = LogReader::new(args.id.clone(), args.epoch);
+    let (mut all, mut pieces, mut cursor) = (Vec::new(), 0_u64, LogCursor::default());
+    let mut stamps = LinePrefixer::default();
+    let mut page = logs.next(&client, args.follow).await?;
     while !page.items.is_empty() || (args.follow && page.live) {
         pieces += page.items.len() as u64;
         for part in page.items {
-            if let Some(dropped) = seen.take(&part) {
+            if let Some(dropped) = cursor.advance(&part) {
                 output::say(&format!("… {} dropped", output::count(dropped, "byte")));
             }
             match args.output {
-                LogOutput::Text if args.timestamps => output::log(&stamps.mark(&part))?,
+                LogOutput::Text if args.timestamps => output::log(&stamps.prefix_lines(&part))?,
                 LogOutput::Text => output::log(&part.text)?,
                 LogOutput::Ndjson => output::json_line(&part)?,
                 LogOutput::Json => all.push(part),
             }
         }
         page = if args.follow {
-            tail.follow(&client).await?
+            logs.follow(&client).await?
         } else {
-            tail.next(&client, false).await?
+            logs.next(&client, false).await?
         };
     }
     let live = page.live;
     if args.output == LogOutput::Json {
         output::json(&all)?;
     }
-    say_next(args, pieces, live);
+    print_next(args, pieces, live);
     Ok(Ending::Ok)
 }
 
-fn say_next(args: &LogsArgs, pieces: u64, live: bool) {
+fn print_next(args: &LogsArgs, pieces: u64, live: bool) {
     let id = &args.id;
     let nothing = if pieces == 0 { "nothing was logged; " } else { "" };
     output::say(&if live {
-        format!("{nothing}more may come: duly task logs {id} --follow")
+        format!("{nothing}the task is not finished; next: duly task logs {id} --follow")
     } else {
         format!("{nothing}next: duly task get {id}")
     });
 }
 
 /// Reads the logs of a task, page by page.
-pub(super) struct Tail {
+pub(super) struct LogReader {
     id: TaskRef,
     epoch: Option<u32>,
     next: Option<String>,
 }
 
-impl Tail {
+impl LogReader {
     pub(super) fn new(id: TaskRef, epoch: Option<u32>) -> Self {
         Self { id, epoch, next: None }
     }
 
-    /// The next page after a wait for more. A server that is away for a while does not end it.
+    /// Waits for the next page. Retries while the server is away.
     async fn follow(&mut self, client: &Client) -> Result<LogPageView, Error> {
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             let error = match self.next(client, true).await {
                 Err(error) if error.is_retryable() => error,
                 answer => return answer,
             };
-            if !std::mem::replace(&mut told, true) {
-                output::say(&format!("{error}\ntrying again until it answers; Ctrl-C stops"));
+            if !std::mem::replace(&mut is_reported, true) {
+                output::say(&format!("{error}\nretrying until it answers; Ctrl-C stops"));
             }
-            tokio::time::sleep(error.retry_after().unwrap_or(AWAY).clamp(AWAY, WAIT)).await;
+            tokio::time::sleep(error.retry_after().unwrap_or(RETRY_WAIT).clamp(RETRY_WAIT, WAIT))
+                .await;
         }
     }
 
-    /// The next page, perhaps after a wait for more.
+    /// The next page; `waits` waits for more.
     pub(super) async fn next(
         &mut self,
         client: &Client,
@@ -98,32 +99,32 @@ impl Tail {
     }
 }
 
-/// Up to where the log was read, to notice what is missing.
+/// The position up to which the log was read, to notice gaps.
 #[derive(Default)]
-struct Seen {
+struct LogCursor {
     epoch: u32,
     end: u64,
 }
 
-impl Seen {
-    /// Goes on to a piece; how many bytes before it were not kept, if some were not.
-    fn take(&mut self, part: &LogPartView) -> Option<u64> {
+impl LogCursor {
+    /// Advances past a piece; returns how many bytes before it are missing, if any.
+    fn advance(&mut self, part: &LogPartView) -> Option<u64> {
         let known = if self.epoch == part.epoch { self.end } else { 0 };
         *self = Self { epoch: part.epoch, end: part.offset + part.text.len() as u64 };
         part.offset.checked_sub(known).filter(|dropped| *dropped > 0)
     }
 }
 
-/// Puts the time of arrival before each line.
+/// Prefixes each line with its arrival time.
 #[derive(Default)]
-struct Stamps {
+struct LinePrefixer {
     /// Whether the last piece ended within a line.
     is_open: bool,
 }
 
-impl Stamps {
-    /// The text of a piece with the time before every line that begins in it.
-    fn mark(&mut self, part: &LogPartView) -> String {
+impl LinePrefixer {
+    /// The text of a piece with the time before every line that starts in it.
+    fn prefix_lines(&mut self, part: &LogPartView) -> String {
         let mut text = String::new();
         for line in part.text.split_inclusive('\n') {
             if !self.is_open {
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_line_gets_one_time() {
-        let mut stamps = Stamps::default();
+        let mut stamps = LinePrefixer::default();
         let part = |text: &str| LogPartView {
             run: 1,
             attempt: 1,
@@ -154,14 +155,14 @@ mod tests {
             text: text.to_owned(),
         };
         let at = Timestamp::from_millis(1_900_000_000_000);
-        assert_eq!(stamps.mark(&part("a\nb")), format!("{at} a\n{at} b"));
-        assert_eq!(stamps.mark(&part("c\nd\n")), format!("c\n{at} d\n"));
-        assert_eq!(stamps.mark(&part("e\n")), format!("{at} e\n"));
+        assert_eq!(stamps.prefix_lines(&part("a\nb")), format!("{at} a\n{at} b"));
+        assert_eq!(stamps.prefix_lines(&part("c\nd\n")), format!("c\n{at} d\n"));
+        assert_eq!(stamps.prefix_lines(&part("e\n")), format!("{at} e\n"));
     }
 
     #[test]
     fn what_is_missing_is_counted_in_each_attempt() {
-        let mut seen = Seen::default();
+        let mut cursor = LogCursor::default();
         for (epoch, offset, text, dropped) in [
             (1, 0, "añb", None),
             (1, 4, "c", None),
@@ -171,7 +172,7 @@ mod tests {
         ] {
             let (at, text) = (Timestamp::EPOCH, text.to_owned());
             let part = LogPartView { run: 1, attempt: 1, epoch, offset, at, text };
-            assert_eq!(seen.take(&part), dropped, "{part:?}");
+            assert_eq!(cursor.advance(&part), dropped, "{part:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use duly_client::wire::SubmitRequest;
 use serde_json::value::RawValue;
 
-use super::{connect, print, print_ended, too_long, wait};
+use super::{connect, print, print_ended, report_timeout, wait};
 use crate::args::RunArgs;
 use crate::exit::{Ending, Usage};
 use crate::output;
@@ -27,7 +27,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Ending> {
     if task.status.is_terminal() {
         print_ended(&task, Some(format))
     } else {
-        Ok(too_long(task.task_id, patience))
+        Ok(report_timeout(task.task_id, patience))
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn read_payload(data: &str) -> anyhow::Result<Box<RawValue>> {
         data.to_owned()
     };
     serde_json::from_str(&text).map_err(|error| {
-        Usage::new(format!("the data is not JSON: {error}; quote strings, such as '\"text\"'"))
+        Usage::new(format!("the payload is not JSON: {error}; quote strings, such as '\"text\"'"))
             .into()
     })
 }

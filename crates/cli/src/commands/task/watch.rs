@@ -1,5 +1,5 @@
-//! `duly task watch`: a task live, until its outcome. What it logs is on standard output, all else on
-//! standard error: a bar on a terminal, a line for every news elsewhere.
+//! `duly task watch`: follows a task until its outcome. Its log goes to standard output, everything
+//! else to standard error: a bar on a terminal, a line per change without one.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use duly_client::Client;
 use duly_client::wire::{ProgressView, TaskView};
 use duly_core::state::Status;
 
-use super::logs::Tail;
-use super::why;
+use super::failure_suffix;
+use super::logs::LogReader;
 use crate::args::WatchArgs;
 use crate::exit::Ending;
 use crate::output;
 
-/// How often the task itself is looked at while it logs nothing.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the task itself is read while it logs nothing.
+const POLL: Duration = Duration::from_secs(1);
 const BAR_CELLS: usize = 24;
 /// Moves to the start of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
@@ -24,38 +24,42 @@ pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<Ending> {
     let client = Client::new(&args.server.server, args.server.token.as_deref())?;
     let mut task = client.get_task(&args.id, None).await?;
     let mut screen = Screen { is_terminal: std::io::stderr().is_terminal(), ..Screen::default() };
-    let mut tail = Tail::new(args.id.clone(), None);
+    let mut logs = LogReader::new(args.id.clone(), None);
     screen.show(&task);
-    // Looked at before its logs are read: what had ended then had logged everything.
-    while !drain(&client, &mut tail, &mut screen).await? || !task.status.is_terminal() {
-        task = look(&client, &task, &mut tail, &mut screen).await?;
+    // The task is read before its log: if it had ended by then, the log was complete.
+    while !print_log(&client, &mut logs, &mut screen).await? || !task.status.is_terminal() {
+        task = poll(&client, &task, &mut logs, &mut screen).await?;
         screen.show(&task);
     }
     screen.clear();
     Ok(conclude(&task))
 }
 
-/// Prints what there is of the log; whether that was all for now.
-async fn drain(client: &Client, tail: &mut Tail, screen: &mut Screen) -> anyhow::Result<bool> {
-    let page = tail.next(client, false).await?;
+/// Prints the available log; returns whether it was all.
+async fn print_log(
+    client: &Client,
+    logs: &mut LogReader,
+    screen: &mut Screen,
+) -> anyhow::Result<bool> {
+    let page = logs.next(client, false).await?;
     screen.log(page.items.iter().map(|part| part.text.as_str()))?;
     Ok(page.items.is_empty())
 }
 
-/// Waits for the outcome for a moment, and shows meanwhile what is logged.
-async fn look(
+/// Waits briefly for the outcome and prints the log meanwhile.
+async fn poll(
     client: &Client,
     last: &TaskView,
-    tail: &mut Tail,
+    logs: &mut LogReader,
     screen: &mut Screen,
 ) -> anyhow::Result<TaskView> {
     if last.status.is_terminal() {
         return Ok(last.clone());
     }
-    let task = client.get_task(last.task_id, Some(LOOK_EVERY));
+    let task = client.get_task(last.task_id, Some(POLL));
     let mut task = std::pin::pin!(task);
     loop {
-        let more = tail.next(client, true);
+        let more = logs.next(client, true);
         tokio::select! {
             biased;
             task = &mut task => return Ok(task?),
@@ -79,14 +83,14 @@ fn conclude(task: &TaskView) -> Ending {
             Ending::Ok
         }
         _ => {
-            output::say(&format!("{id} {status} after {attempts}{}", why(task)));
+            output::say(&format!("{id} {status} after {attempts}{}", failure_suffix(task)));
             output::say(&format!("next: duly task attempts {id}, then duly task replay {id}"));
             Ending::TaskFailed
         }
     }
 }
 
-/// What was shown on standard error.
+/// The output on standard error.
 #[derive(Default)]
 struct Screen {
     is_terminal: bool,
@@ -96,7 +100,7 @@ struct Screen {
 }
 
 impl Screen {
-    /// Shows what has changed.
+    /// Shows changes.
     fn show(&mut self, task: &TaskView) {
         let status = (task.status, task.attempt);
         if self.status.replace(status) != Some(status) {
@@ -115,8 +119,8 @@ impl Screen {
         let Some(text) = &self.progress else { return };
         if self.is_terminal {
             let bar = percent.map(bar).unwrap_or_default();
-            // Nobody may be looking, which is no fault.
-            write!(std::io::stderr().lock(), "{CLEAR}{bar}{}", output::harmless(text)).ok();
+            // A closed standard error is not a failure.
+            write!(std::io::stderr().lock(), "{CLEAR}{bar}{}", output::sanitize(text)).ok();
             self.is_drawn = true;
         } else {
             output::say(text);
@@ -132,7 +136,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             write!(std::io::stderr().lock(), "{CLEAR}").ok();

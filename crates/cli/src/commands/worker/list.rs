@@ -24,7 +24,7 @@ pub(super) async fn run(args: &WorkerListArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Ok)
 }
 
-/// Workers, one a line.
+/// Workers, one per line.
 pub(super) fn table_of(workers: &[WorkerView]) -> String {
     let header = ["id", "name", "home", "state", "leases", "queues", "types", "last heartbeat"];
     let mut table = output::table(&header)

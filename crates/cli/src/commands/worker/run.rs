@@ -1,4 +1,4 @@
-//! `duly worker run`: the built-in handlers for the tasks of a server elsewhere.
+//! `duly worker run`: a remote worker with the built-in handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::args::WorkerRunArgs;
 use crate::exit::Ending;
 use crate::output;
 use crate::signals::Signals;
-use crate::wiring::{RemoteWorker, own_name};
+use crate::wiring::{RemoteWorker, default_name};
 
 /// The first and the longest wait for a server that is away at the start.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 pub(super) async fn run(args: &WorkerRunArgs) -> anyhow::Result<Ending> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
-    let name = args.name.clone().unwrap_or_else(own_name);
+    let name = args.name.clone().unwrap_or_else(default_name);
     let worker = RemoteWorker::new(args, &name)?;
     let source = tokio::select! {
         source = connect(&worker) => source?,
@@ -29,16 +29,16 @@ pub(super) async fn run(args: &WorkerRunArgs) -> anyhow::Result<Ending> {
             return Ok(Ending::Ok);
         }
     };
-    welcome(&worker, &source);
+    print_banner(&worker, &source);
     let stop = CancellationToken::new();
     let mut executor = JoinSet::new();
     executor.spawn(worker.executor(Arc::clone(&source)).run(stop.clone(), args.grace));
     tokio::select! {
         () = signals.next() => {}
-        // It ends by itself only if it breaks down; its leases must not seem to be in good hands.
-        report = stopped(&mut executor, &source) => {
+        // It ends by itself only on a failure; the process exits so that its leases go to others.
+        report = join(&mut executor, &source) => {
             report?;
-            bail!("the worker has ended by itself; see the log above and start it again");
+            bail!("the worker stopped unexpectedly; see the log above and start it again");
         }
     }
     output::say(&format!(
@@ -47,42 +47,42 @@ pub(super) async fn run(args: &WorkerRunArgs) -> anyhow::Result<Ending> {
     ));
     stop.cancel();
     tokio::select! {
-        report = stopped(&mut executor, &source) => {
-            output::say(&goodbye(&report?));
+        report = join(&mut executor, &source) => {
+            output::say(&summary(&report?));
             Ok(Ending::Ok)
         }
         () = signals.next() => {
-            bail!("stopped at once; the server takes back what was unfinished within seconds")
+            bail!("stopped at once; the server gives unfinished tasks to other workers within seconds")
         }
     }
 }
 
-/// Registers, as soon as the server can be reached.
+/// Registers; retries until the server answers.
 async fn connect(worker: &RemoteWorker) -> anyhow::Result<Arc<RemoteSource>> {
     let (mut wait, longest) = WAITS;
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         let error = match worker.connect().await {
             Ok(source) => return Ok(source),
             Err(error) if error.is_retryable() => error,
             Err(error) => return Err(error.into()),
         };
-        if !told {
-            output::say(&format!("{error}\ntrying again until it answers; Ctrl-C stops"));
-            told = true;
+        if !is_reported {
+            output::say(&format!("{error}\nretrying until it answers; Ctrl-C stops"));
+            is_reported = true;
         }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(longest);
     }
 }
 
-async fn stopped(executor: &mut JoinSet<Report>, source: &RemoteSource) -> anyhow::Result<Report> {
+async fn join(executor: &mut JoinSet<Report>, source: &RemoteSource) -> anyhow::Result<Report> {
     let report = executor.join_next().await.context("the worker was started")?;
     source.close().await;
-    report.context("the worker broke down")
+    report.context("the worker failed")
 }
 
-fn welcome(worker: &RemoteWorker, source: &RemoteSource) {
+fn print_banner(worker: &RemoteWorker, source: &RemoteSource) {
     let request = worker.request();
     let server = worker.server().trim_end_matches('/');
     let queues =
@@ -99,12 +99,12 @@ fn welcome(worker: &RemoteWorker, source: &RemoteSource) {
     ));
 }
 
-fn goodbye(report: &Report) -> String {
+fn summary(report: &Report) -> String {
     let Report { done, lost, unanswered, stuck, .. } = *report;
     let committed = output::count(u32::try_from(done).unwrap_or(u32::MAX), "outcome");
     let mut text = format!("stopped: {committed} committed");
     for (count, what) in [
-        (lost, "refused, since their tasks had been taken back"),
+        (lost, "refused, since their leases were lost"),
         (unanswered as u64, "not answered; their tasks may run again"),
         (stuck as u64, "handlers did not stop"),
     ] {

@@ -13,9 +13,9 @@ pub(in crate::handlers) const REFERENCE: Reference = Reference {
          which is the same for every attempt of one run: a target that honours it does the work \
          once. Redirects are not followed, and proxies are not used. The time limit is the task's \
          `timeoutSeconds`; a connection must be made within 10 s.",
-        "Only public addresses are called, so that nobody reaches your network by submitting a \
-         task. `duly dev` also allows loopback; `duly serve` and `duly worker run` allow what \
-         `--allow-net` names.",
+        "Only public addresses are called, so that a task cannot reach your network. `duly \
+         dev` also allows loopback; `duly serve` and `duly worker run` allow what `--allow-net` \
+         names.",
         "The log of an attempt gets one line: method, host, path, status and duration, without the \
          query and the headers. The payload itself is stored as it is: keep secrets out of it.",
     ],

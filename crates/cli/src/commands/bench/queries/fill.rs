@@ -1,5 +1,5 @@
-//! The file that is asked: a month of tasks of many lanes that have ended, some of them badly, and
-//! some that nobody ran; and what is due in the month to come.
+//! Fills the file for the queries: a month of tasks in many lanes, most of them ended, some failed,
+//! some still waiting; and tasks that are due next month.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use crate::wiring;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const QUEUES: [&str; 5] = ["default", "mail", "reports", "billing", "slow"];
 const TYPES: [&str; 7] = ["email", "http", "render", "charge", "sync", "export", "clean"];
-/// The type that no worker serves: its tasks wait.
+/// A type that no worker serves: its tasks wait.
 pub(super) const UNSERVED: &str = "unserved";
-/// What goes wrong; the numbers differ from task to task.
+/// Errors; the numbers differ from task to task.
 const ERRORS: [(&str, &str); 6] = [
     ("CONNECTION", "connection to 10.0.0.# refused"),
     ("TIMEOUT", "no answer within # ms"),
@@ -41,14 +41,13 @@ const ERRORS: [(&str, &str); 6] = [
     ("DECLINED", "card ending in # was declined"),
 ];
 
-/// Fills a file for so many tasks of a measurement: ten times as many have ended, and twice as many
-/// wait. Returns some of them.
+/// Fills a file: ten times `tasks` have ended, and twice as many wait. Returns samples.
 pub(super) async fn fill(
     folder: &Path,
     tasks: usize,
     progress: &Progress,
 ) -> anyhow::Result<Samples> {
-    let clock = Arc::new(Moved::from(SystemClock::default().now().minus(MONTH)));
+    let clock = Arc::new(ManualClock::from(SystemClock::default().now().minus(MONTH)));
     let store: Arc<dyn Store> = wiring::open_file(folder, Arc::clone(&clock) as _)?;
     keep_all(&*store).await?;
     let mut filler = Filler::open(store, clock).await?;
@@ -58,16 +57,16 @@ pub(super) async fn fill(
     Ok(filler.samples)
 }
 
-/// Some of the tasks.
+/// Samples of the tasks.
 #[derive(Default)]
 pub(super) struct Samples {
     /// In any state.
     pub(super) any: Vec<TaskId>,
-    /// That wait for a worker.
+    /// Waiting for a worker.
     pub(super) waiting: Vec<TaskId>,
 }
 
-/// Nothing is too old: what is asked for must be there.
+/// Turns retention off, so that no task is deleted.
 async fn keep_all(store: &dyn Store) -> anyhow::Result<()> {
     let retention = Retention { success: None, failed: None, cancelled: None };
     let settings = Settings { retention, ..Settings::default() };
@@ -77,9 +76,9 @@ async fn keep_all(store: &dyn Store) -> anyhow::Result<()> {
 }
 
 /// A clock that is moved by hand.
-struct Moved(AtomicI64);
+struct ManualClock(AtomicI64);
 
-impl Moved {
+impl ManualClock {
     fn from(start: Timestamp) -> Self {
         Self(AtomicI64::new(start.millis()))
     }
@@ -90,14 +89,13 @@ impl Moved {
     }
 }
 
-impl Clock for Moved {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
 
-/// What becomes of the task with this number: of 110, ten wait, four are cancelled, and the rest
-/// run.
+/// The fate of the task with this number: of 110, ten wait, four are cancelled, and the rest run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Waits,
@@ -115,12 +113,12 @@ impl Fate {
     }
 }
 
-/// Of so many tasks that run, one fails.
+/// One of this many running tasks fails.
 const FAILS: usize = 16;
 
 struct Filler {
     store: Arc<dyn Store>,
-    clock: Arc<Moved>,
+    clock: Arc<ManualClock>,
     session: SessionId,
     sequence: u64,
     ended: usize,
@@ -128,7 +126,7 @@ struct Filler {
 }
 
 impl Filler {
-    async fn open(store: Arc<dyn Store>, clock: Arc<Moved>) -> anyhow::Result<Self> {
+    async fn open(store: Arc<dyn Store>, clock: Arc<ManualClock>) -> anyhow::Result<Self> {
         let session = SessionId::mint(clock.now(), 1);
         let opened = OpenSession {
             id: session,
@@ -142,7 +140,7 @@ impl Filler {
         Ok(Self { store, clock, session, sequence: 0, ended: 0, samples: Samples::default() })
     }
 
-    /// Submits, runs and ends tasks batch by batch while a month goes by.
+    /// Submits, runs and ends tasks batch by batch over a month.
     async fn past(&mut self, count: usize, progress: &Progress) -> anyhow::Result<()> {
         let batches = count / BATCH;
         let step = MONTH / u32::try_from(batches)?;
@@ -158,7 +156,7 @@ impl Filler {
                 tasks.iter().zip(first..).filter(|(_, n)| Fate::of(*n) == Fate::IsCancelled);
             let cancel = cancel.map(|(task, _)| task.id).collect();
             let submit = Submit { tasks, offer: None };
-            // Both in one commit: what was granted before ends while the next ones are stored.
+            // Both in one commit: the previous leases end while the next tasks are stored.
             let store = Arc::clone(&self.store);
             let (submitted, next) = tokio::join!(store.submit(submit), self.exchange(leases));
             submitted?;
@@ -175,7 +173,7 @@ impl Filler {
         Ok(())
     }
 
-    /// Submits tasks that are due over the month to come.
+    /// Submits tasks that are due over the next month.
     async fn future(&mut self, from: usize, count: usize) -> anyhow::Result<()> {
         let batches = count / BATCH;
         let step = MONTH / u32::try_from(batches)?;
@@ -193,7 +191,7 @@ impl Filler {
         Ok(())
     }
 
-    /// Ends the leases and gets the next ones.
+    /// Finishes the leases and claims the next ones.
     async fn exchange(&mut self, leases: Vec<Lease>) -> anyhow::Result<Vec<Lease>> {
         let finishes: Vec<_> = leases.iter().map(|lease| self.end(lease)).collect();
         self.sequence += 1;

@@ -1,5 +1,4 @@
-//! A worker elsewhere that holds leases and never starts them, so that there are running tasks to
-//! ask for.
+//! A remote worker that holds leases and never starts them, so that queries find running tasks.
 
 use std::time::Duration;
 
@@ -12,14 +11,14 @@ use tokio::task::JoinSet;
 use super::fill::UNSERVED;
 use crate::commands::bench::BATCH;
 
-pub(super) struct Held {
+pub(super) struct HeldLeases {
     client: Client,
     session: SessionId,
-    _heart: JoinSet<()>,
+    _heartbeats: JoinSet<()>,
 }
 
-impl Held {
-    /// Takes as many leases as one claim may, of the tasks that wait for longest.
+impl HeldLeases {
+    /// Claims as many leases as one claim allows.
     pub(super) async fn claim(url: &str) -> anyhow::Result<Self> {
         const SEQ: u64 = 1;
         let client = Client::new(url, None)?;
@@ -28,22 +27,22 @@ impl Held {
         let session = worker.session_id;
         let claim = ClaimRequest::new(session, SEQ, BATCH);
         let leases = client.claim(&claim).await?.leases.len();
-        ensure!(leases > 0, "no task runs");
-        let mut heart = JoinSet::new();
-        let (beating, every) = (client.clone(), Duration::from_secs_f64(worker.heartbeat_seconds));
-        heart.spawn(async move {
-            let beat = HeartbeatRequest { received: vec![SEQ], ..HeartbeatRequest::default() };
-            let mut beats = tokio::time::interval(every);
+        ensure!(leases > 0, "no lease was granted");
+        let mut heartbeats = JoinSet::new();
+        let (sender, every) = (client.clone(), Duration::from_secs_f64(worker.heartbeat_seconds));
+        heartbeats.spawn(async move {
+            let heartbeat = HeartbeatRequest { received: vec![SEQ], ..HeartbeatRequest::default() };
+            let mut ticks = tokio::time::interval(every);
             loop {
-                beats.tick().await;
-                // One that is missed does not matter, and many end the leases.
-                beating.heartbeat(session, &beat).await.ok();
+                ticks.tick().await;
+                // A single failure does not matter; many end the leases.
+                sender.heartbeat(session, &heartbeat).await.ok();
             }
         });
-        Ok(Self { client, session, _heart: heart })
+        Ok(Self { client, session, _heartbeats: heartbeats })
     }
 
-    /// Gives them back; fails if they were lost on the way.
+    /// Releases the leases; fails if the session was lost.
     pub(super) async fn release(self) -> anyhow::Result<()> {
         Ok(self.client.end_session(self.session).await?)
     }

@@ -1,4 +1,4 @@
-//! The configuration file. What it does not say is absent; what it says beside this is a mistake.
+//! The configuration file. Every key is optional; an unknown key is an error.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -71,7 +71,7 @@ impl File {
         Ok(Self::parse(&text).map_err(|why| Usage::new(format!("{}: {why}", path.display())))?)
     }
 
-    /// An empty file says nothing, which is no mistake.
+    /// Parses the file; an empty file is valid.
     pub(super) fn parse(text: &str) -> Result<Self, serde_yaml_ng::Error> {
         Ok(serde_yaml_ng::from_str::<Option<Self>>(text)?.unwrap_or_default())
     }
@@ -106,7 +106,7 @@ fn loss_limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Erro
     within(from, "lossLimit", 1..=LOSS_LIMIT)
 }
 
-/// A number of this range.
+/// A number in this range.
 fn within<'de, D, T>(
     from: D,
     name: &str,

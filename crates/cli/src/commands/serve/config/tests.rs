@@ -1,4 +1,4 @@
-//! Files as people write them.
+//! Configuration files and flags.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn every_key_counts() {
 }
 
 #[test]
-fn a_flag_goes_before_the_file() {
+fn a_flag_overrides_the_file() {
     let flags = ["--listen", "127.0.0.1:1", "--roles", "scheduler", "--concurrency", "9"];
     let config = config(&flags, WHOLE).unwrap();
     assert_eq!((config.listen.port(), config.plan.concurrency), (1, 9));
@@ -52,11 +52,11 @@ fn a_flag_goes_before_the_file() {
 }
 
 #[test]
-fn what_nobody_says_is_the_default() {
+fn absent_values_get_their_default() {
     let config = config(&["--store", "sqlite:x.db"], "").unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!((config.insecure, config.log_level), (false, LogLevel::Warn));
-    assert_eq!((config.plan.roles.len(), config.plan.concurrency), (3, HANDLERS));
+    assert_eq!((config.plan.roles.len(), config.plan.concurrency), (3, DEFAULT_CONCURRENCY));
     assert_eq!(config.plan.session_ttl, SESSION_TTL);
 }
 

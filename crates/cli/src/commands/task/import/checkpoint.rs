@@ -1,4 +1,4 @@
-//! How far an import came, in a small file that is replaced as a whole.
+//! The progress of an import, in a small file that is replaced atomically.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 
 use super::reader::Position;
 
-/// How often the file is written, at the most.
+/// The shortest interval between two writes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Everything before a line was answered, and so was the rest of what is counted here.
+/// The position up to which all lines were answered, and their counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Checkpoint {
-    /// Which import: the middle part of the idempotency keys.
+    /// The import: the middle part of the idempotency keys.
     pub(super) import: String,
-    /// Into which server.
+    /// The server.
     pub(super) server: String,
     #[serde(flatten)]
     pub(super) at: Position,
     /// Lines that became tasks.
     pub(super) submitted: u64,
-    /// Lines whose tasks were there already.
+    /// Lines whose tasks existed before.
     #[serde(default)]
     pub(super) existing: u64,
-    /// Lines that did not.
+    /// Lines that were rejected.
     pub(super) rejected: u64,
-    /// How long the list of the latter is.
+    /// The size of the list of rejected lines.
     pub(super) rejected_bytes: u64,
 }
 
 impl Checkpoint {
-    /// The beginning of an import.
+    /// The checkpoint of a new import.
     pub(super) fn new(import: String, server: String) -> Self {
         let at = Position::default();
         Self { import, server, at, submitted: 0, existing: 0, rejected: 0, rejected_bytes: 0 }
     }
 
-    /// What an earlier process left, if there was one.
+    /// The checkpoint of an earlier process, if any.
     pub(super) fn load(path: &Path) -> anyhow::Result<Option<Self>> {
         let text = match std::fs::read(path) {
             Ok(text) => text,
@@ -52,37 +52,37 @@ impl Checkpoint {
         };
         let checkpoint = serde_json::from_slice(&text).with_context(|| {
             let path = path.display();
-            format!("{path} is not the checkpoint of an import; move it away or pass --checkpoint")
+            format!("{path} is not a checkpoint of an import; move it away or pass --checkpoint")
         })?;
         Ok(Some(checkpoint))
     }
 }
 
-/// Where the checkpoint is kept, and when it was written last.
+/// The file of the checkpoint, and its last write.
 #[derive(Debug)]
-pub(super) struct Keeper {
-    /// A stream has none unless asked for.
+pub(super) struct CheckpointFile {
+    /// None for a stream without `--checkpoint`.
     path: Option<PathBuf>,
     saved: Option<(Instant, Checkpoint)>,
 }
 
-impl Keeper {
+impl CheckpointFile {
     pub(super) fn new(path: Option<PathBuf>) -> Self {
         Self { path, saved: None }
     }
 
-    /// Whether there is a file.
-    pub(super) fn is_kept(&self) -> bool {
+    /// Whether another process can continue: there is a file.
+    pub(super) fn is_resumable(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Writes it unless that was done a moment ago.
-    pub(super) fn save_now_and_then(&mut self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
+    /// Saves the checkpoint at most once per interval.
+    pub(super) fn save_throttled(&mut self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
         let is_fresh = self.saved.as_ref().is_some_and(|(at, _)| at.elapsed() < EVERY);
         if is_fresh { Ok(()) } else { self.save(checkpoint) }
     }
 
-    /// Writes it, unless the file says the same already.
+    /// Saves the checkpoint if it has changed.
     pub(super) fn save(&mut self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         if self.saved.as_ref().is_some_and(|(_, saved)| saved == checkpoint) {
@@ -90,22 +90,21 @@ impl Keeper {
         }
         replace(path, &serde_json::to_vec(checkpoint)?).with_context(|| {
             let path = path.display();
-            format!("cannot write {path}; pass --checkpoint with a path that can be written")
+            format!("cannot write {path}; pass --checkpoint with a writable path")
         })?;
         self.saved = Some((Instant::now(), checkpoint.clone()));
         Ok(())
     }
 }
 
-/// Puts another file in the place of this one: whoever reads it sees the old or the new one, even
-/// after the power failed.
+/// Replaces the file atomically: a reader sees the old or the new one, even after a power failure.
 fn replace(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".tmp");
-    let mut file = File::create(&draft)?;
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let mut file = File::create(&temporary)?;
     file.write_all(text)?;
     file.sync_all()?;
-    std::fs::rename(&draft, path)
+    std::fs::rename(&temporary, path)
 }
 
 #[cfg(test)]
@@ -118,14 +117,18 @@ mod tests {
         let path = folder.path().join("a.import");
         assert_eq!(Checkpoint::load(&path).unwrap(), None);
         let mut checkpoint = Checkpoint::new("x".to_owned(), "http://a/".to_owned());
-        let mut keeper = Keeper::new(Some(path.clone()));
-        keeper.save(&checkpoint).unwrap();
+        let mut checkpoint_file = CheckpointFile::new(Some(path.clone()));
+        checkpoint_file.save(&checkpoint).unwrap();
         checkpoint.at = Position { offset: 7, line: 2 };
-        keeper.save_now_and_then(&checkpoint).unwrap();
+        checkpoint_file.save_throttled(&checkpoint).unwrap();
         assert_eq!(Checkpoint::load(&path).unwrap().unwrap().at, Position::default(), "too soon");
-        keeper.save(&checkpoint).unwrap();
+        checkpoint_file.save(&checkpoint).unwrap();
         assert_eq!(Checkpoint::load(&path).unwrap(), Some(checkpoint));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "no temporary file is left"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! One line of an import: from text to a request, without a tree of values in between. The
-//! payload is passed on byte for byte.
+//! Parses one line of an import into a request, without an intermediate tree. The payload stays
+//! unchanged, byte for byte.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-/// Reads a line that is not empty.
-pub(super) fn read(text: &[u8]) -> Result<SubmitRequest, Box<Problem>> {
-    // The fields of a request would be read from an array as well, one after the other.
+/// Parses a line that is not empty.
+pub(super) fn parse(text: &[u8]) -> Result<SubmitRequest, Box<Problem>> {
+    // serde would also read the fields of a request from an array.
     if text.first() != Some(&b'{') {
         let json: serde_json::Result<&RawValue> = serde_json::from_slice(text);
         return Err(match json {
@@ -24,25 +24,24 @@ pub(super) fn read(text: &[u8]) -> Result<SubmitRequest, Box<Problem>> {
         Err(error) => error,
     };
     match error.classify() {
-        Category::Data => respelled(text).ok_or_else(|| invalid(&said(&error))),
+        Category::Data => normalized(text).ok_or_else(|| invalid(&parser_message(&error))),
         Category::Syntax | Category::Eof | Category::Io => Err(malformed(&error)),
     }
 }
 
-/// Why a line is too long to be looked at.
+/// The problem of a line that is too long.
 pub(super) fn too_long() -> Box<Problem> {
-    refused(&format!("the line is longer than {BODY_BYTES} bytes"))
+    too_large(&format!("the line is longer than {BODY_BYTES} bytes"))
 }
 
-/// Why a line is not taken, in the words of who refused it.
-pub(super) fn refused(why: &str) -> Box<Problem> {
+/// The problem of a line that is too large to send.
+pub(super) fn too_large(why: &str) -> Box<Problem> {
     problem(413, "BODY_TOO_LARGE", "The body is too large", why.to_owned())
 }
 
-/// The request of a line that the server would take although it is spelled otherwise than the
-/// wire type expects: fields that are `null`, and whole numbers such as `3.0`, both of which other
-/// programs like to write.
-fn respelled(text: &[u8]) -> Option<SubmitRequest> {
+/// The request of a line that the server accepts although the wire type does not: `null` fields, and
+/// whole numbers such as `3.0`, which some programs write.
+fn normalized(text: &[u8]) -> Option<SubmitRequest> {
     let pairs = serde_json::Deserializer::from_slice(text).deserialize_map(Pairs).ok()?;
     let mut object = String::with_capacity(text.len());
     for (name, value) in pairs {
@@ -61,13 +60,13 @@ fn respelled(text: &[u8]) -> Option<SubmitRequest> {
     serde_json::from_str(&object).ok()
 }
 
-/// A whole number that is written as a fraction.
+/// A whole number that is written with a fraction.
 fn whole(name: &str, text: &str) -> Option<String> {
     let number: f64 = text.parse().ok().filter(|_| matches!(name, "priority" | "retries"))?;
     (number.fract() == 0.0 && (0.0..1e9).contains(&number)).then(|| format!("{number:.0}"))
 }
 
-/// The fields of an object in order, also those that are given twice.
+/// The fields of an object in order, with duplicates.
 struct Pairs;
 
 impl<'de> Visitor<'de> for Pairs {
@@ -87,24 +86,24 @@ impl<'de> Visitor<'de> for Pairs {
 }
 
 fn malformed(error: &serde_json::Error) -> Box<Problem> {
-    problem(400, "MALFORMED_JSON", "The body is not valid JSON", said(error))
+    problem(400, "MALFORMED_JSON", "The body is not valid JSON", parser_message(error))
 }
 
 fn invalid(detail: &str) -> Box<Problem> {
     problem(422, "INVALID_FIELDS", "Some fields are not valid", detail.to_owned())
 }
 
-/// What the parser says, without the line: it sees one only, which is not the line of the file.
-fn said(error: &serde_json::Error) -> String {
+/// The parser's message without its line number, which is not that of the file.
+fn parser_message(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    match text.strip_suffix(&place) {
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&position) {
         Some(text) => format!("{text} at column {}", error.column()),
         None => text,
     }
 }
 
-/// A problem in the words of the server, which never sees the line.
+/// A problem in the server's format; the server never sees the line.
 fn problem(status: u16, code: &str, title: &str, detail: String) -> Box<Problem> {
     Box::new(Problem {
         r#type: format!("urn:duly:error:{code}"),
@@ -125,7 +124,7 @@ mod tests {
     #[test]
     fn payloads_pass_byte_for_byte() {
         let text = r#"{"payload": {"b": 123456789012345678901234567890, "a":1.0e2},"type":"x"}"#;
-        let request = read(text.as_bytes()).unwrap();
+        let request = parse(text.as_bytes()).unwrap();
         let payload = request.payload.unwrap();
         assert_eq!(payload.get(), r#"{"b": 123456789012345678901234567890, "a":1.0e2}"#);
     }
@@ -134,7 +133,7 @@ mod tests {
     fn what_other_programs_spell_otherwise_is_read() {
         let text = r#"{"type":"x","priority":7.0,"retries":3e0,"labels":null,"dependencies":null,
             "payload":{"n":3.0}}"#;
-        let request = read(text.as_bytes()).unwrap();
+        let request = parse(text.as_bytes()).unwrap();
         assert_eq!((request.priority, request.retries), (Some(7), Some(3)));
         assert_eq!(request.payload.unwrap().get(), r#"{"n":3.0}"#);
     }
@@ -153,11 +152,11 @@ mod tests {
             (r#"{"type":"x","priority":1.5}"#, "INVALID_FIELDS", "expected u8"),
             (r#"{"type":"x","type":"y","labels":null}"#, "INVALID_FIELDS", "duplicate"),
         ] {
-            let problem = read(text.as_bytes()).unwrap_err();
+            let problem = parse(text.as_bytes()).unwrap_err();
             assert_eq!(problem.code, code, "{text}: {problem}");
             assert!(problem.detail.contains(detail), "{text}: {problem}");
             assert!(!problem.detail.contains("line 1"), "{text}: {problem}");
         }
-        assert_eq!(read(b"{\"type\":\"\xff\"}").unwrap_err().code, "MALFORMED_JSON");
+        assert_eq!(parse(b"{\"type\":\"\xff\"}").unwrap_err().code, "MALFORMED_JSON");
     }
 }

@@ -1,5 +1,5 @@
-//! How an import is getting on, on standard error: a bar on a terminal, now and then a line
-//! elsewhere.
+//! The progress of an import on standard error: a bar on a terminal, a line every few seconds without
+//! one.
 
 use std::cell::Cell;
 use std::io::IsTerminal as _;
@@ -10,30 +10,30 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::reader::Position;
 use crate::output;
 
-/// How often a bar is drawn each second, at the most.
+/// The most redraws of the bar per second.
 const DRAWS_PER_SECOND: u8 = 5;
-/// How often a line is said.
-const SAY_EVERY: Duration = Duration::from_secs(5);
+/// The interval of lines.
+const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// What was shown, and since when it runs.
+/// Shows the progress.
 pub(super) struct Progress {
-    /// Nothing where nobody looks at a terminal.
+    /// None without a terminal.
     bar: Option<ProgressBar>,
     started: Instant,
     from: Position,
     /// Bytes of the input, if known.
     size: Option<u64>,
-    said: Cell<Instant>,
+    printed_at: Cell<Instant>,
 }
 
 impl Progress {
     pub(super) fn new(from: Position, size: Option<u64>) -> Self {
         let started = Instant::now();
         let bar = std::io::stderr().is_terminal().then(|| bar(size));
-        Self { bar, started, from, size, said: Cell::new(started) }
+        Self { bar, started, from, size, printed_at: Cell::new(started) }
     }
 
-    /// Shows how far it is, if that is not old news.
+    /// Shows the progress; without a terminal only once per interval.
     pub(super) fn show(&self, at: Position) {
         let text = || text(self.from, at, self.size, self.started.elapsed());
         match &self.bar {
@@ -41,28 +41,28 @@ impl Progress {
                 bar.set_position(at.offset);
                 bar.set_message(text());
             }
-            None if self.said.get().elapsed() >= SAY_EVERY => {
-                self.said.set(Instant::now());
+            None if self.printed_at.get().elapsed() >= LINE_EVERY => {
+                self.printed_at.set(Instant::now());
                 output::say(&text());
             }
             None => {}
         }
     }
 
-    /// Says something else, on a line of its own.
+    /// Prints a message on its own line.
     pub(super) fn say(&self, text: &str) {
-        self.aside(|| output::say(text));
+        self.suspend(|| output::say(text));
     }
 
-    /// Prints something else while the bar is away.
-    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    /// Prints something else while the bar is hidden.
+    pub(super) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(print),
             None => print(),
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -77,7 +77,7 @@ fn bar(size: Option<u64>) -> ProgressBar {
     ProgressBar::with_draw_target(size, target).with_style(style)
 }
 
-/// Lines, rate, share and the time that is left at this rate.
+/// Lines, rate, percentage and remaining time at this rate.
 fn text(from: Position, at: Position, size: Option<u64>, elapsed: Duration) -> String {
     let millis = elapsed.as_millis().max(1);
     let rate = u128::from(at.line - from.line) * 1000 / millis;

@@ -1,6 +1,5 @@
-//! Reading a file or a stream in batches, on a thread of its own: reading standard input may wait
-//! for ever, and parsing need not wait for the network. What is in memory does not grow with the
-//! file.
+//! Reads a file or a stream in batches, on its own thread: reading standard input may block forever,
+//! and parsing need not wait for the network. Memory does not grow with the file.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
@@ -11,41 +10,41 @@ use tokio::sync::mpsc;
 
 use super::line;
 
-/// Batches that wait for their turn to be sent.
+/// Batches that wait to be sent.
 const READ_AHEAD: usize = 2;
 const BUFFER_BYTES: usize = 256 * 1024;
-/// What a request takes beyond its line: the key, and numbers that are spelled longer.
+/// What a request adds to its line: the key, and longer spellings of numbers.
 const EXTRA_BYTES: usize = 128;
-/// Some programs put it before the first line.
+/// Some programs write it before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How much of the input lies before a point between two lines.
+/// A position between two lines of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
-    /// Bytes.
+    /// Bytes before it.
     pub(super) offset: u64,
-    /// Lines.
+    /// Lines before it.
     pub(super) line: u64,
 }
 
-/// A line that is no task.
+/// A line that did not become a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
-    /// Where the line begins.
+    /// The start of the line.
     pub(super) before: Position,
-    /// Why.
+    /// The reason.
     pub(super) problem: Problem,
 }
 
-/// Lines that are sent in one request, and those between them that cannot be sent. One batch is
-/// one commit of the store.
+/// Lines that are sent in one request, and invalid lines between them. One batch is one commit of
+/// the store.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) tasks: Vec<SubmitRequest>,
-    /// Where the line of each task begins.
-    pub(super) places: Vec<Position>,
+    /// The start of the line of each task.
+    pub(super) positions: Vec<Position>,
     pub(super) bad: Vec<Rejection>,
-    /// Where the batch ends.
+    /// The end of the batch.
     pub(super) end: Position,
     bytes: usize,
 }
@@ -55,34 +54,34 @@ impl Batch {
         Self { end: start, ..Self::default() }
     }
 
-    fn takes(&self, line: &Line<'_>) -> bool {
+    fn has_room_for(&self, line: &Line<'_>) -> bool {
         let count = self.tasks.len() + self.bad.len();
         count == 0 || (count < STORE_BATCH && self.bytes + line.cost() <= STORE_BATCH_BYTES)
     }
 
-    /// Takes a line in. A task without an idempotency key gets one of its line, so that sending it
-    /// again is safe.
+    /// Adds a line. A task without an idempotency key gets one from its line number, so that a repeated
+    /// send is safe.
     fn add(&mut self, before: Position, line: &Line<'_>, import: &str) {
-        let read = match line {
+        let parsed = match line {
             Line::Text(b"") => return,
-            Line::Text(text) => line::read(text),
+            Line::Text(text) => line::parse(text),
             Line::TooLong => Err(line::too_long()),
         };
-        match read {
+        match parsed {
             Ok(mut task) => {
                 let key = || format!("import-{import}-{}", before.line + 1);
                 task.idempotency_key.get_or_insert_with(key);
                 self.bytes += line.cost();
                 self.tasks.push(task);
-                self.places.push(before);
+                self.positions.push(before);
             }
             Err(problem) => self.bad.push(Rejection { before, problem: *problem }),
         }
     }
 }
 
-/// Reads everything that follows `from`, where the input stands already. A stream is sent as it
-/// comes; a file in full batches. Ends early when nobody listens.
+/// Reads everything after `from`, which is the current position of the input. A stream is sent as it
+/// arrives, a file in full batches. Ends early when the receiver is dropped.
 pub(super) fn start(
     input: Box<dyn Read + Send>,
     from: Position,
@@ -96,7 +95,7 @@ pub(super) fn start(
             sender.blocking_send(Err(error)).ok();
         }
     };
-    // Nobody waits for it: it may be stuck in a read when the process ends.
+    // The thread is detached: it may be blocked in a read when the process ends.
     std::thread::Builder::new().name("import".to_owned()).spawn(read)?;
     Ok(batches)
 }
@@ -111,7 +110,7 @@ fn read_all(
     loop {
         let before = lines.at;
         let Some(line) = lines.next()? else { break };
-        if !batch.takes(&line) {
+        if !batch.has_room_for(&line) {
             let full = std::mem::replace(&mut batch, Batch::from(before));
             if sender.blocking_send(Ok(full)).is_err() {
                 return Ok(());
@@ -119,7 +118,7 @@ fn read_all(
         }
         batch.add(before, &line, import);
         batch.end = lines.at;
-        // The next line may be long in coming.
+        // The next line may arrive much later.
         if is_stream && !lines.has_next() {
             let ready = std::mem::replace(&mut batch, Batch::from(lines.at));
             if sender.blocking_send(Ok(ready)).is_err() {
@@ -127,16 +126,16 @@ fn read_all(
             }
         }
     }
-    // It may hold no line, but it says where the input ends.
+    // It may be empty, but it marks the end of the input.
     sender.blocking_send(Ok(batch)).ok();
     Ok(())
 }
 
-/// A line without what surrounds it.
+/// A line without surrounding blanks.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Text(&'a [u8]),
-    /// Longer than any request may be; it is skipped, not kept.
+    /// Longer than any request may be; it is skipped.
     TooLong,
 }
 
@@ -160,7 +159,7 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(BUFFER_BYTES, input), at, text: Vec::new() }
     }
 
-    /// The next line; nothing at the end.
+    /// The next line; none at the end.
     fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.text.clear();
         let most = BODY_BYTES + 1;
@@ -183,7 +182,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(Line::Text(text.trim_ascii())))
     }
 
-    /// Whether a whole line can be had without waiting.
+    /// Whether a complete line is buffered.
     fn has_next(&self) -> bool {
         self.input.buffer().contains(&b'\n')
     }

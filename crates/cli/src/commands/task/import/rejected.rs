@@ -1,4 +1,4 @@
-//! The list of lines that did not become tasks: one JSON object per line, in their order.
+//! The list of rejected lines: one JSON object per line, in order.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -16,17 +16,17 @@ struct Entry<'a> {
     problem: &'a Problem,
 }
 
-/// The file, which is made when there is something to put into it.
+/// The file, created with the first rejected line.
 #[derive(Debug)]
-pub(super) struct Rejected {
+pub(super) struct RejectedFile {
     path: Option<PathBuf>,
     file: Option<File>,
     bytes: u64,
 }
 
-impl Rejected {
-    /// Goes on with a list of this length: what an earlier process added after its last
-    /// checkpoint comes again, and what another import left is of no use.
+impl RejectedFile {
+    /// Continues a list of this size. Drops the rest: lines that an earlier process added after its
+    /// last checkpoint come again, and those of another import are obsolete.
     pub(super) fn open(path: Option<PathBuf>, bytes: u64) -> anyhow::Result<Self> {
         let Some(path) = path else { return Ok(Self { path, file: None, bytes: 0 }) };
         let file = if path.exists() { Some(open(&path)?) } else { None };
@@ -44,7 +44,7 @@ impl Rejected {
         self.path.as_deref()
     }
 
-    /// How long the list is.
+    /// The size of the list.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -72,6 +72,6 @@ impl Rejected {
 fn open(path: &Path) -> anyhow::Result<File> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     file.with_context(|| {
-        format!("cannot write {}; pass --rejected with a path that can be written", path.display())
+        format!("cannot write {}; pass --rejected with a writable path", path.display())
     })
 }

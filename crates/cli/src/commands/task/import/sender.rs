@@ -1,4 +1,4 @@
-//! Sending batches until they are answered, through whatever keeps the server away.
+//! Sends batches and retries until they are answered.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -13,28 +13,28 @@ use super::line;
 use super::progress::Progress;
 use super::reader::Batch;
 
-/// The first and the longest wait for a server that is away or busy and does not say how long.
+/// The first and the longest wait before a retry without `Retry-After`.
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// The longest wait that a server may ask for: it may be well again before.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
-/// A server that is busy now and then is not worth a word each time.
+/// The longest `Retry-After` that is honoured: the server may recover earlier.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// The shortest interval between two messages about retries.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// A batch, and what became of each of its tasks.
-pub(super) struct Answered {
+/// A batch with the answer for each task.
+pub(super) struct AnsweredBatch {
     pub(super) batch: Batch,
-    pub(super) answers: Vec<Result<Taken, Problem>>,
+    pub(super) answers: Vec<Result<AcceptedTask, Problem>>,
 }
 
-/// A task that the server has.
+/// A task that the server has accepted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
+pub(super) struct AcceptedTask {
     pub(super) id: TaskId,
-    /// Whether it was there before this import sent it.
+    /// Whether it existed before this import sent it.
     pub(super) existed: bool,
 }
 
-/// The way to the server, which all batches in flight share.
+/// Sends all batches in flight.
 pub(super) struct Sender<'a> {
     client: &'a Client,
     progress: &'a Progress,
@@ -52,20 +52,20 @@ impl<'a> Sender<'a> {
         Self { client, progress, stop, said: Cell::new(None) }
     }
 
-    /// Sends a batch until every task was taken or refused for good. Nothing if it was stopped
-    /// before: some of the tasks may have been taken, which their keys will tell.
-    pub(super) async fn send(&self, mut batch: Batch) -> anyhow::Result<Option<Answered>> {
+    /// Sends a batch until every task is accepted or rejected. Returns none if it was stopped before:
+    /// some tasks may be accepted, which their keys reveal later.
+    pub(super) async fn send(&self, mut batch: Batch) -> anyhow::Result<Option<AnsweredBatch>> {
         let tasks = std::mem::take(&mut batch.tasks);
         let mut answers = Answers(vec![None; tasks.len()]);
-        let places = (0..tasks.len()).collect();
-        let mut parts = vec![Part { places, tasks, was_sent: false }];
+        let indexes = (0..tasks.len()).collect();
+        let mut parts = vec![Part { indexes, tasks, was_sent: false }];
         let mut waits = Waits::new();
         while let Some(mut part) = parts.pop() {
             if part.tasks.is_empty() {
                 continue;
             }
             let (why, asked) = match self.client.submit_batch(&part.tasks).await {
-                Ok(answer) => match answers.take(&mut part, answer.items)? {
+                Ok(answer) => match answers.store(&mut part, answer.items)? {
                     Some(why) => (why, None),
                     None => continue,
                 },
@@ -87,74 +87,78 @@ impl<'a> Sender<'a> {
                 () = self.stop.cancelled() => return Ok(None),
             }
         }
-        Ok(Some(Answered { batch, answers: answers.0.into_iter().flatten().collect() }))
+        Ok(Some(AnsweredBatch { batch, answers: answers.0.into_iter().flatten().collect() }))
     }
 
-    /// Says once for all batches why it takes longer.
+    /// Prints the reason of a retry, once for all batches.
     fn say(&self, why: &str) {
         if self.said.get().is_none_or(|at| at.elapsed() >= SAY_EVERY) {
             self.said.set(Some(Instant::now()));
-            self.progress.say(&format!("{why}\ntrying again until it works; Ctrl-C stops"));
+            self.progress.say(&format!("{why}\nretrying until it works; Ctrl-C stops"));
         }
     }
 }
 
-/// Tasks of a batch that have no answer yet, and where they stand in it.
+/// Tasks of a batch without an answer, and their indexes in it.
 struct Part {
-    places: Vec<usize>,
+    indexes: Vec<usize>,
     tasks: Vec<SubmitRequest>,
-    /// Whether they were sent before: the server may have taken them although its answer was lost.
+    /// Whether they were sent before: the server may have accepted them although its answer was lost.
     was_sent: bool,
 }
 
 impl Part {
-    /// Keeps the first half and returns the second; nothing of a task that stands alone.
+    /// Keeps the first half and returns the second; none for a single task.
     fn halve(&mut self) -> Option<Self> {
         let half = self.tasks.len().div_ceil(2);
         (half < self.tasks.len()).then(|| Self {
-            places: self.places.split_off(half),
+            indexes: self.indexes.split_off(half),
             tasks: self.tasks.split_off(half),
             was_sent: self.was_sent,
         })
     }
 }
 
-/// What is known of each task of a batch.
-struct Answers(Vec<Option<Result<Taken, Problem>>>);
+/// The answers for the tasks of a batch.
+struct Answers(Vec<Option<Result<AcceptedTask, Problem>>>);
 
 impl Answers {
-    /// Takes the answers to a part, and leaves in it what may be taken later. Returns why, if
-    /// there is any.
-    fn take(&mut self, part: &mut Part, items: Vec<BatchItem>) -> anyhow::Result<Option<String>> {
+    /// Stores the final answers to a part, and leaves the retryable tasks in it. Returns the reason
+    /// for a retry, if any.
+    fn store(&mut self, part: &mut Part, items: Vec<BatchItem>) -> anyhow::Result<Option<String>> {
         if items.len() != part.tasks.len() {
-            bail!("the server answered {} of {} tasks", items.len(), part.tasks.len());
+            bail!(
+                "the server answered {} of {} tasks; check its version",
+                items.len(),
+                part.tasks.len()
+            );
         }
         let mut why = None;
-        for (item, &place) in items.into_iter().zip(&part.places) {
+        for (item, &index) in items.into_iter().zip(&part.indexes) {
             match item {
                 BatchItem::Accepted { task_id, replayed, .. } => {
                     let existed = replayed && !part.was_sent;
-                    self.0[place] = Some(Ok(Taken { id: task_id, existed }));
+                    self.0[index] = Some(Ok(AcceptedTask { id: task_id, existed }));
                 }
-                BatchItem::Refused { problem, .. } if may_pass(&problem) => {
+                BatchItem::Refused { problem, .. } if is_retryable(&problem) => {
                     why = Some(problem.to_string());
                 }
-                BatchItem::Refused { problem, .. } => self.0[place] = Some(Err(problem)),
+                BatchItem::Refused { problem, .. } => self.0[index] = Some(Err(problem)),
             }
         }
-        let mut is_left = part.places.iter().map(|&place| self.0[place].is_none());
+        let mut is_left = part.indexes.iter().map(|&index| self.0[index].is_none());
         part.tasks.retain(|_| is_left.next().unwrap_or_default());
-        part.places.retain(|&place| self.0[place].is_none());
+        part.indexes.retain(|&index| self.0[index].is_none());
         Ok(why)
     }
 
-    /// Rejects a part that not even a request of its own can carry.
+    /// Rejects a single task that is too large for a request.
     fn reject(&mut self, part: &Part, error: &Error) {
-        for &place in &part.places {
-            self.0[place] = Some(Err(match error {
+        for &index in &part.indexes {
+            self.0[index] = Some(Err(match error {
                 Error::Problem { problem, .. } => (**problem).clone(),
-                // Not the server but something before it.
-                _ => *line::refused(&error.to_string()),
+                // A proxy answered, not the server.
+                _ => *line::too_large(&error.to_string()),
             }));
         }
     }
@@ -170,20 +174,20 @@ impl Waits {
         Self { next: WAITS.0 }
     }
 
-    /// The next wait: what the server asked for, within reason, or longer than the last one.
-    fn next(&mut self, asked: Option<Duration>) -> Duration {
+    /// The next wait: the bounded `Retry-After`, or twice the last wait.
+    fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next;
         self.next = (wait * 2).min(WAITS.1);
-        asked.map_or(wait, |asked| asked.clamp(WAITS.0, LONGEST_ASKED))
+        retry_after.map_or(wait, |asked| asked.clamp(WAITS.0, LONGEST_RETRY_AFTER))
     }
 }
 
-/// Whether the same task may be taken later.
-fn may_pass(problem: &Problem) -> bool {
+/// Whether a retry may succeed.
+fn is_retryable(problem: &Problem) -> bool {
     matches!(problem.status, 429 | 503)
 }
 
-/// Whether fewer tasks at once may do.
+/// Whether a smaller batch may succeed.
 fn is_too_large(error: &Error) -> bool {
     error.status() == Some(413)
 }
@@ -195,7 +199,7 @@ mod tests {
     #[test]
     fn a_part_is_halved_until_each_task_stands_alone() {
         let tasks = ["a", "b", "c", "d", "e"].map(SubmitRequest::new).to_vec();
-        let mut parts = vec![Part { places: (0..5).collect(), tasks, was_sent: false }];
+        let mut parts = vec![Part { indexes: (0..5).collect(), tasks, was_sent: false }];
         let (mut alone, mut cuts) = (Vec::new(), 0);
         while let Some(mut part) = parts.pop() {
             match part.halve() {
@@ -203,7 +207,7 @@ mod tests {
                     cuts += 1;
                     parts.extend([rest, part]);
                 }
-                None => alone.push((part.places[0], part.tasks[0].r#type.clone())),
+                None => alone.push((part.indexes[0], part.tasks[0].r#type.clone())),
             }
         }
         let expected = ["a", "b", "c", "d", "e"].map(str::to_owned);
@@ -217,7 +221,7 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!((waits.next(None), waits.next(None)), (WAITS.0, WAITS.0 * 2));
         assert_eq!(waits.next(Some(seconds(5))), seconds(5));
-        assert_eq!(waits.next(Some(seconds(86_400))), LONGEST_ASKED);
+        assert_eq!(waits.next(Some(seconds(86_400))), LONGEST_RETRY_AFTER);
         assert_eq!(waits.next(Some(Duration::ZERO)), WAITS.0, "no storm");
         assert_eq!((0..9).map(|_| waits.next(None)).last(), Some(WAITS.1));
     }

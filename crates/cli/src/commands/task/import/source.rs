@@ -1,5 +1,5 @@
-//! What is imported: a file that can be read again from the middle, or a stream. And what makes
-//! it the same import when it is started again.
+//! The input: a file that can be read from the middle, or a stream. And the identity of the import,
+//! by which a restart continues it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -14,19 +14,19 @@ use super::checkpoint::Checkpoint;
 use super::reader::Position;
 use crate::args::ImportArgs;
 
-/// How much of a file's beginning tells it from others.
+/// How much of a file's beginning is part of its identity.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Bytes of the hash that go into the keys.
+/// Bytes of the hash in the keys.
 const HASH_BYTES: usize = 8;
 
 /// The opened input.
 pub(super) struct Source {
     input: Input,
-    /// Names the import in the keys of its lines.
+    /// Identifies the import in the keys of its lines.
     import: String,
-    /// Where its checkpoint is kept.
+    /// The path of its checkpoint.
     pub(super) checkpoint: Option<PathBuf>,
-    /// Where its rejected lines are listed.
+    /// The path of the list of rejected lines.
     pub(super) rejected: Option<PathBuf>,
 }
 
@@ -52,45 +52,45 @@ impl Source {
             (Some(name), _) => hash(&[b"name", name.as_bytes()]),
             (None, Input::File(file, size)) => identity(&args.file, file, *size)?,
             (None, Input::Stream(_)) if args.checkpoint.is_some() => {
-                bail!("a stream has no name of its own; pass --name to go on with it later")
+                bail!("a checkpoint of a stream needs a name; pass --name to continue it later")
             }
-            // Each time another one: the same text may well be meant twice.
+            // A new import each time: the same text may be intended twice.
             (None, Input::Stream(_)) => hash(&[b"stream", &OsRandom::new().next().to_be_bytes()]),
         };
         Ok(Self { input, import, checkpoint, rejected })
     }
 
-    /// Where to go on: at the beginning, or where an earlier process of the same import ended.
+    /// Where to start: at the beginning, or where an earlier process of the same import stopped.
     pub(super) fn resume(&self, args: &ImportArgs, server: &str) -> anyhow::Result<Checkpoint> {
         let fresh = Checkpoint::new(self.import.clone(), server.to_owned());
         let Some(path) = &self.checkpoint else { return Ok(fresh) };
         let Some(found) = Checkpoint::load(path)? else { return Ok(fresh) };
         let path = path.display();
         let Checkpoint { import, server: other, at, .. } = &found;
-        // The identity itself also names the import: for a file that was mended.
+        // `--name` may also be the identity itself: for a file that was fixed.
         if *import != self.import && args.name.as_ref() != Some(import) {
             bail!(
                 "{path} belongs to another import, or {} has changed since; pass --name {import} \
-                 to go on with that import after line {}, or remove {path} to start a new one",
+                 to continue that import after line {}, or remove {path} to start a new one",
                 args.file.display(),
                 at.line
             );
         }
-        // Nothing of it is there: perhaps the address was wrong.
+        // Nothing was imported: perhaps the address was wrong.
         if at.line == 0 {
             return Ok(Checkpoint { server: server.to_owned(), ..found });
         }
         if other != server {
             bail!(
                 "{path} belongs to an import into {other}, not {server}; pass another --checkpoint, \
-                 or remove {path} to start at line 1: what a server took within the last 24 hours \
-                 it does not take twice"
+                 or remove {path} to start at line 1; a server recognises lines that it accepted \
+                 within the last 24 hours"
             );
         }
         Ok(found)
     }
 
-    /// How long the input is, if that is known.
+    /// The size of the input, if known.
     pub(super) fn size(&self) -> Option<u64> {
         match self.input {
             Input::File(_, size) => Some(size),
@@ -98,11 +98,15 @@ impl Source {
         }
     }
 
-    /// The input from this place on.
+    /// The input from this position on.
     pub(super) fn read_from(self, at: Position) -> anyhow::Result<Box<dyn Read + Send>> {
         match self.input {
             Input::File(_, size) if size < at.offset => {
-                bail!("the file is shorter than the {} bytes that were imported", at.offset)
+                bail!(
+                    "the file is shorter than the {} bytes that were imported; restore the file, or remove \
+                     the checkpoint to start again",
+                    at.offset
+                )
             }
             Input::File(mut file, _) => {
                 file.seek(SeekFrom::Start(at.offset)).context("cannot seek in the file")?;
@@ -111,7 +115,10 @@ impl Source {
             Input::Stream(mut stream) => {
                 let skipped = io::copy(&mut stream.by_ref().take(at.offset), &mut io::sink());
                 if skipped.context("cannot read the stream")? < at.offset {
-                    bail!("the stream is shorter than the {} bytes that were imported", at.offset);
+                    bail!(
+                        "the stream is shorter than the {} bytes that were imported; send the whole stream again",
+                        at.offset
+                    );
                 }
                 Ok(stream)
             }
@@ -129,13 +136,13 @@ fn open(path: &Path) -> anyhow::Result<Input> {
     if metadata.is_dir() {
         bail!("{} is a directory; pass a file with one task per line", path.display());
     }
-    // A pipe has a path too.
+    // A path may also name a pipe.
     let is_file = metadata.is_file();
     Ok(if is_file { Input::File(file, metadata.len()) } else { Input::Stream(Box::new(file)) })
 }
 
-/// What tells a file from others. The whole path, since files in many directories may have the
-/// same name and beginning.
+/// The identity of a file. It contains the whole path, since files in different directories may have
+/// the same name and beginning.
 fn identity(path: &Path, file: &File, size: u64) -> anyhow::Result<String> {
     let cannot = || format!("cannot read {}", path.display());
     let whole = path.canonicalize().with_context(cannot)?;
@@ -148,7 +155,7 @@ fn identity(path: &Path, file: &File, size: u64) -> anyhow::Result<String> {
 fn hash(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
-        // Length first, so that no two rows of parts hash alike.
+        // Length first, so that no two lists of parts have the same hash.
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }

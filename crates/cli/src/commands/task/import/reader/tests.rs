@@ -24,7 +24,7 @@ fn lines_get_keys_by_their_numbers_unless_they_have_one() {
     assert_eq!(keys(&read[0]), ["import-x-1", "own", "import-x-6"]);
     assert_eq!(read[0].bad[0].before.line + 1, 5);
     assert_eq!(read[0].end, Position { offset: text.len() as u64, line: 6 });
-    let from = read[0].places[1];
+    let from = read[0].positions[1];
     assert_eq!(keys(&batches(text, from)[0]), ["own", "import-x-6"], "the same from the middle");
 }
 

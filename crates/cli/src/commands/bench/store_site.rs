@@ -1,4 +1,4 @@
-//! Where the stores of a run are: fresh files in a directory, or fresh databases on a server.
+//! The stores of a run: fresh files in a directory, or fresh databases on a server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,41 +10,41 @@ use tokio::process::Command;
 
 use crate::wiring::{self, Database, Embedded};
 
-/// When a store that has nothing to do is idle for good.
+/// After this time a store without work is idle.
 const SETTLED: Duration = Duration::from_secs(4);
 
-/// Where the store of one measurement is, which begins empty.
+/// The location of the store of one measurement, which starts empty.
 #[derive(Clone)]
-pub(super) enum Place {
-    /// In files of this folder.
+pub(super) enum StoreSite {
+    /// Files in this folder.
     Folder(PathBuf),
-    /// In this database.
+    /// This database.
     Database(Arc<Database>),
 }
 
-impl Place {
-    pub(super) async fn open(self) -> anyhow::Result<Open> {
+impl StoreSite {
+    pub(super) async fn open(self) -> anyhow::Result<OpenStore> {
         match self {
             Self::Folder(folder) => {
                 let store = wiring::open_file(&folder, Arc::new(SystemClock::default()))?;
-                Ok(Open::File { store, folder })
+                Ok(OpenStore::File { store, folder })
             }
             Self::Database(database) => {
                 let store = wiring::open_database(database.url()).await?;
-                Ok(Open::Database { store, database })
+                Ok(OpenStore::Database { store, database })
             }
         }
     }
 
-    /// Makes a command start a server on it, with a worker of its own or without.
-    pub(super) fn serve(&self, command: &mut Command, has_worker: bool) {
+    /// Sets the arguments of a server on this store, with or without a worker.
+    pub(super) fn add_serve_args(&self, command: &mut Command, has_worker: bool) {
         match self {
             Self::Folder(folder) => {
                 command.args(["dev", "--data"]).arg(folder);
                 command.args(if has_worker { &[][..] } else { &["--concurrency", "0"] });
             }
             Self::Database(database) => {
-                // Not as an argument, since it may hold a password.
+                // Not as an argument, since it may contain a password.
                 command.args(["serve", "--insecure"]).env("DULY_STORE", database.url());
                 command.args(if has_worker { &[][..] } else { &["--roles", "api,scheduler"] });
             }
@@ -59,13 +59,13 @@ impl Place {
     }
 }
 
-/// A store that is open.
-pub(super) enum Open {
+/// An open store.
+pub(super) enum OpenStore {
     File { store: Arc<Embedded>, folder: PathBuf },
     Database { store: Arc<dyn Store>, database: Arc<Database> },
 }
 
-impl Open {
+impl OpenStore {
     pub(super) fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::File { store, .. } => Arc::clone(store) as _,
@@ -81,8 +81,8 @@ impl Open {
         }
     }
 
-    /// Waits until the store is idle and what it wrote is on the disk: a store that was filled in a
-    /// hurry keeps the disk busy for a while.
+    /// Waits until the store is idle and its writes are on disk: a store that was filled quickly keeps
+    /// the disk busy for a while.
     pub(super) async fn settle(&self) -> anyhow::Result<()> {
         tokio::time::sleep(SETTLED).await;
         match self {
@@ -96,10 +96,10 @@ impl Open {
         Ok(())
     }
 
-    pub(super) fn place(self) -> Place {
+    pub(super) fn close(self) -> StoreSite {
         match self {
-            Self::File { folder, .. } => Place::Folder(folder),
-            Self::Database { database, .. } => Place::Database(database),
+            Self::File { folder, .. } => StoreSite::Folder(folder),
+            Self::Database { database, .. } => StoreSite::Database(database),
         }
     }
 }
