@@ -15,6 +15,8 @@ const TASKS: usize = 2_000;
 /// Commits before the kill.
 const BEFORE: usize = 500;
 const CONCURRENCY: usize = 50;
+/// How long an orphan may wait after the TTL, on a busy machine.
+const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_task_ends_once_and_orphans_run_again_soon() -> anyhow::Result<()> {
@@ -43,7 +45,7 @@ async fn every_task_ends_once_and_orphans_run_again_soon() -> anyhow::Result<()>
         "killed with {} tasks running; the last ran again after {slowest:?}",
         orphans.len()
     ));
-    assert!(slowest <= TTL + Duration::from_secs(2), "an orphan waited {slowest:?}");
+    assert!(slowest <= TTL + SOON, "an orphan waited {slowest:?}");
     Ok(())
 }
 
@@ -61,8 +63,8 @@ fn running(effects: &[Line<Effect>], worker: &str) -> HashSet<TaskId> {
     running
 }
 
-/// No outcome is committed twice. That of the victim's last batch may have been committed
-/// without its knowing, so not every task has a commit that was seen.
+/// No outcome is committed twice. The victim may have died before it noted the commits of its last
+/// batch, so not every task has a commit in its file.
 fn check_commits(ids: &[TaskId], effects: &[Line<Effect>]) {
     let mut commits: HashMap<TaskId, usize> = HashMap::new();
     for line in effects.iter().filter(|line| line.event.ev == Ev::CommitOk) {
