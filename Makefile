@@ -1,4 +1,4 @@
-# The commands of the house. `make` lists them; the text behind `##` is the list.
+# The commands of the project. `make` lists them with the text behind `##`.
 
 SHELL := /usr/bin/env bash
 CARGO ?= cargo
@@ -6,7 +6,7 @@ CARGO ?= cargo
 TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build check test bench bench-peers bench-page bench-page-tool chaos \
+.PHONY: help dev build check test quick soak bench bench-peers bench-page bench-page-tool chaos \
         services cluster \
         check-fmt check-clippy check-docs check-licences need-cargo
 
@@ -29,6 +29,12 @@ check: check-fmt check-clippy check-docs check-licences ## Format, lints, docume
 
 test: need-cargo ## Everything that CI runs, with a table of stores and a table of times
 	@scripts/test
+
+quick: need-cargo ## Unit tests, memory and SQLite conformance, house rules: for the inner loop
+	@scripts/test quick
+
+soak: need-cargo ## Long searches and measurements: planted bugs under chaos, long histories, scaling
+	@scripts/test soak
 
 RESULTS := bench/results
 

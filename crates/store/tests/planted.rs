@@ -1,4 +1,4 @@
-//! The planted bugs are really there: cases of the suite that pass without them fail with them.
+//! Each planted bug of the embedded store is caught: cases that pass without it fail with it.
 
 #![cfg(feature = "planted-bugs")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use duly_core::back_off::BackOff;
@@ -27,7 +28,7 @@ use duly_store::sqlite::SqliteStore;
 struct Bugged {
     clock: Arc<ManualClock>,
     store: Arc<SqliteStore>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Bugged {
@@ -40,7 +41,7 @@ impl Bugged {
             Some(bug) => store.with_bug(bug),
             None => store,
         };
-        Self { clock, store: Arc::new(store), _directory: directory }
+        Self { clock, store: Arc::new(store), directory }
     }
 }
 
@@ -109,7 +110,28 @@ fn a_session_back_from_the_dead_is_caught() {
     catches(session::those_elsewhere_are_listed_while_they_are_open, PlantedBug::BeatAfterEnd);
 }
 
-/// A case stops at the first thing that is wrong; this is what else the bug does.
+/// A writer that cannot commit does not answer, unless it acknowledges too early.
+#[tokio::test]
+async fn an_acknowledgement_before_the_commit_is_caught() {
+    for bug in [None, Some(PlantedBug::AcknowledgeBeforeCommit)] {
+        let bugged = Bugged::with(bug);
+        let (store, task) = (&bugged.store, new_task(bugged.clock.now()));
+        let other = rusqlite::Connection::open(bugged.directory.path().join("duly.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let submit = store.submit(Submit { tasks: vec![task.clone()], offer: None });
+        let mut submit = std::pin::pin!(submit);
+        let answered = tokio::time::timeout(Duration::ZERO, &mut submit).await.is_ok();
+        let stored = store.get(&task.lane.tenant, task.id).await.unwrap().is_some();
+        assert_eq!((answered, stored), (bug.is_some(), false), "{bug:?}");
+        other.execute_batch("ROLLBACK").unwrap();
+        if bug.is_none() {
+            submit.await.unwrap();
+            assert!(store.get(&task.lane.tenant, task.id).await.unwrap().is_some());
+        }
+    }
+}
+
+/// A case stops at its first failure; this is what else the bug does.
 #[tokio::test]
 async fn a_session_back_from_the_dead_commits_what_its_successor_runs() {
     let bugged = Bugged::with(Some(PlantedBug::BeatAfterEnd));

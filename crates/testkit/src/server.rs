@@ -6,12 +6,14 @@ use std::process::{ExitStatus, Stdio};
 
 use anyhow::{Context as _, bail};
 use duly_client::Client;
+use duly_client::wire::TaskView;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::tasks;
 use crate::wait::{PATIENCE, eventually, within};
 
 /// The last words of a start, on standard error.
@@ -102,6 +104,11 @@ impl Server {
         let said = self.said.borrow();
         let line = said.lines().find_map(|line| line.trim().strip_prefix("recovered "));
         line.and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or(0)
+    }
+
+    /// Every task that it has.
+    pub async fn all_tasks(&self) -> anyhow::Result<Vec<TaskView>> {
+        tasks::all_tasks(&self.client).await
     }
 
     /// Kills it at once, as the kernel does when memory is short.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duly_testkit::report;
 use duly_testkit::wait::observe_for;
 
-use super::{Cluster, TURN};
+use super::Cluster;
 
 const WINDOW: Duration = Duration::from_secs(20);
 /// The server tells what a connection did up to this much later, once the connection rests.
@@ -14,10 +14,7 @@ const MOST_PER_SECOND: f64 = 5.0;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_cluster_hardly_writes() -> anyhow::Result<()> {
-    let turn = TURN.read().await;
-    let Some(cluster) = Cluster::start_in(Some(turn), "10s", 3, &[]).await? else {
-        return Ok(());
-    };
+    let Some(cluster) = Cluster::with_ttl("10s", 3, &[]).await? else { return Ok(()) };
     let written = "SELECT tup_inserted + tup_updated + tup_deleted
         FROM pg_stat_database WHERE datname = current_database()";
     observe_for(TOLD).await;

@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 
-use super::{Cluster, DULY, TURN, delayed};
+use super::{Cluster, DULY, delayed};
 
 /// How late answers are, each on a node of its own.
 const LATE: [Duration; 3] =
@@ -41,9 +41,7 @@ struct Wired {
 impl Wired {
     /// Nothing if there is no server to test on.
     async fn start(flags: &[&str]) -> anyhow::Result<Option<Self>> {
-        let Some(cluster) = Cluster::start_in(None, "10s", 0, &[]).await? else {
-            return Ok(None);
-        };
+        let Some(cluster) = Cluster::with_ttl("10s", 0, &[]).await? else { return Ok(None) };
         let url = cluster.scratch.url();
         let (user, rest) = url.split_once('@').expect("an address names a user");
         let (address, database) = rest.split_once('/').expect("an address names a database");
@@ -103,7 +101,6 @@ impl Wired {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_answer_starts_no_delayed_task_early() -> anyhow::Result<()> {
-    let _turn = TURN.read().await;
     let nodes = LATE.map(|late| async move {
         let Some(wired) = Wired::start(&[]).await? else { return Ok(Vec::new()) };
         wired.submit_behind_late_answers(late).await
@@ -115,7 +112,6 @@ async fn a_late_answer_starts_no_delayed_task_early() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_are_late_at_times_start_no_delayed_task_early() -> anyhow::Result<()> {
-    let _turn = TURN.read().await;
     let random = report::seeded("answers_that_are_late_at_times_start_no_delayed_task_early")?;
     let Some(wired) = Wired::start(&[]).await? else { return Ok(()) };
     let early = wired.submit_all_the_time(random).await?;
@@ -128,7 +124,6 @@ async fn answers_that_are_late_at_times_start_no_delayed_task_early() -> anyhow:
 #[cfg(feature = "planted-bugs")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_reading_taken_for_a_step_back_is_caught() -> anyhow::Result<()> {
-    let _turn = TURN.read().await;
     let flags = ["--planted-bug", "late-reading"];
     let Some(wired) = Wired::start(&flags).await? else { return Ok(()) };
     let early = wired.submit_behind_late_answers(LATE[1]).await?;

@@ -1,72 +1,39 @@
 //! Many tasks on three nodes, each executed once.
 
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use duly_client::wire::SubmitRequest;
-use duly_core::id::TaskId;
-use duly_testkit::wait::{PATIENCE, eventually};
-use duly_testkit::{Target, report};
+use duly_testkit::Target;
 
-use super::{Cluster, executions, submit_all};
+use super::{Cluster, executions};
 
-/// Tasks whose executions somebody else counts, and tasks that do nothing.
-const CALLS: usize = 20_000;
-const NO_OPS: usize = 100_000;
-const BATCH: usize = 5_000;
+/// Tasks whose executions the target counts.
+const TASKS: usize = 5_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_execute_every_task_once() -> anyhow::Result<()> {
-    let Some(cluster) = Cluster::start(3, &[]).await? else { return Ok(()) };
+    // A TTL that no node exceeds on a busy machine: a node that is declared dead loses its tasks to
+    // the others, which execute them again.
+    let Some(cluster) = Cluster::with_ttl("60s", 3, &[]).await? else { return Ok(()) };
     let target = Target::start(Duration::ZERO).await?;
-    let ids = run_all(&cluster, &target.task(), CALLS).await?;
+    let ids = cluster.run_all(&target.task(), TASKS).await?;
     let counts = executions(&target);
-    assert_eq!(counts.len(), CALLS);
+    assert_eq!(counts.len(), TASKS);
     let repeated: Vec<_> = counts.iter().filter(|(_, count)| **count != 1).collect();
     assert!(repeated.is_empty(), "executed more than once: {repeated:?}");
     assert!(ids.iter().all(|id| counts.contains_key(id)));
-    let client = cluster.client();
-    let failed = client.list_tasks("status:FAILED", Some(1), None).await?;
+    let failed = cluster.client().list_tasks("status:FAILED", Some(1), None).await?;
     assert!(failed.items.is_empty(), "{:?}", failed.items);
-    let page = client.list_tasks("", Some(200), None).await?;
-    let workers: HashSet<_> = page.items.iter().filter_map(|task| task.worker.clone()).collect();
-    assert!(workers.len() > 1, "one node did all the work: {workers:?}");
-    Ok(())
-}
-
-/// An execution needs a grant, and every grant raises the epoch.
-#[tokio::test(flavor = "multi_thread")]
-async fn three_nodes_are_granted_each_of_many_tasks_once() -> anyhow::Result<()> {
-    let Some(cluster) = Cluster::start(3, &[]).await? else { return Ok(()) };
-    let ids = run_all(&cluster, &SubmitRequest::new("echo"), NO_OPS).await?;
-    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), NO_OPS);
-    let once = "SELECT count(*) FROM duly.task
-        WHERE finished_at > 0 AND epoch = 1 AND charged = 1 AND losses = 0 AND error IS NULL";
-    assert_eq!(cluster.ask(once).await?, i64::try_from(NO_OPS)?);
-    assert_eq!(cluster.ask("SELECT count(*) FROM duly.task").await?, i64::try_from(NO_OPS)?);
-    let workers = "SELECT count(DISTINCT session) FROM duly.task";
-    assert_eq!(cluster.ask(workers).await?, 3, "some nodes did nothing");
-    Ok(())
-}
-
-/// Submits a task so often through all nodes in turn, and waits until all have ended.
-async fn run_all(
-    cluster: &Cluster,
-    task: &SubmitRequest,
-    count: usize,
-) -> anyhow::Result<Vec<TaskId>> {
-    let started = Instant::now();
-    let mut ids = Vec::with_capacity(count);
-    for number in 0..count / BATCH {
-        let client = &cluster.nodes[number % cluster.nodes.len()].client;
-        ids.extend(submit_all(client, &vec![task.clone(); BATCH]).await?);
+    // A node may hand a lease back before it starts the task, so the epoch may be higher than 1.
+    for (wrong, unwanted) in [
+        ("unfinished", "finished_at IS NULL OR finished_at = 0"),
+        ("charged twice", "charged <> 1"),
+        ("lost", "losses <> 0"),
+        ("failed", "error IS NOT NULL"),
+    ] {
+        let count = format!("SELECT count(*) FROM duly.task WHERE {unwanted}");
+        assert_eq!(cluster.ask(&count).await?, 0, "{wrong}");
     }
-    let client = cluster.client();
-    let is_empty = || async {
-        let queue = client.queue_stats("default").await.ok()?;
-        (queue.waiting.count == 0 && queue.running.count == 0).then_some(())
-    };
-    eventually("all tasks end", PATIENCE * 5, is_empty).await?;
-    report::say(&format!("{count} tasks on three nodes took {:?}", started.elapsed()));
-    Ok(ids)
+    let workers = cluster.ask("SELECT count(DISTINCT session) FROM duly.task").await?;
+    assert!(workers > 1, "one node did all the work");
+    Ok(())
 }

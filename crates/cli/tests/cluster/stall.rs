@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rustix::process::Signal;
 
-use super::{Cluster, TURN, delayed};
+use super::{Cluster, delayed};
 
 /// Nodes that stall side by side, each on a database of its own.
 const NODES: usize = 4;
@@ -29,16 +29,13 @@ const DELAY: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_stalls_starts_no_delayed_task_early() -> anyhow::Result<()> {
-    let _turn = TURN.read().await;
     let mut random = report::seeded("a_node_that_stalls_starts_no_delayed_task_early")?;
     let rounds = report::number("DULY_STALLS", STALLS)?.div_ceil(NODES);
     let stalls = (0..NODES).map(|_| {
         let random = StdRng::from_rng(&mut random);
         async move {
             // The usual TTL: nobody takes the node for dead.
-            let Some(cluster) = Cluster::start_in(None, "10s", 1, &[]).await? else {
-                return Ok(None);
-            };
+            let Some(cluster) = Cluster::with_ttl("10s", 1, &[]).await? else { return Ok(None) };
             anyhow::Ok(Some(stall_often(&cluster.nodes[0], rounds, random).await?))
         }
     });

@@ -1,12 +1,21 @@
-//! The commands of the client, against a real server: data on standard output, talk on standard
-//! error, and an exit code that scripts can rely on.
+//! The commands of the real binary: data on standard output, messages on standard error, and an
+//! exit code that scripts can rely on; and the scripts and examples that use them.
 
+mod bench;
 mod columns;
 mod dead_letters;
 mod doctor;
+mod examples;
+mod handlers;
+mod import;
+mod logs;
 mod nodes;
+mod samples;
+mod services;
+mod settings;
 mod several;
 mod verbose;
+mod worker;
 
 use std::path::Path;
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use duly_client::Client;
 use duly_client::wire::TaskView;
-use duly_core::limits::PAGE;
 use futures_util::future::try_join_all;
 
 use super::doors::Doors;
 use crate::history::{Shown, file};
 use crate::journal::Journal;
+use crate::tasks::all_tasks;
 use crate::wait::eventually;
 
 /// Waits until every task has ended, and writes them all down; returns how many there are. If
@@ -23,12 +23,12 @@ pub(super) async fn until_quiet(
     // Nobody is away any more: all of them show the same.
     let client = doors.door(0);
     let quiet = || async {
-        let tasks = all(client).await.ok()?;
+        let tasks = all_tasks(client).await.ok()?;
         tasks.iter().all(|task| task.status.is_terminal()).then_some(tasks)
     };
     let tasks = match eventually("every task ends", within, quiet).await {
         Ok(tasks) => tasks,
-        Err(_) => all(client).await?,
+        Err(_) => all_tasks(client).await?,
     };
     let journal = Journal::open(&folder.join(file::SHOWN))?;
     for group in tasks.chunks(32) {
@@ -37,18 +37,6 @@ pub(super) async fn until_quiet(
         }
     }
     Ok(tasks.len())
-}
-
-async fn all(client: &Client) -> anyhow::Result<Vec<TaskView>> {
-    let (mut tasks, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = client.list_tasks("", Some(PAGE), cursor.as_deref()).await?;
-        tasks.extend(page.items);
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            return Ok(tasks);
-        }
-    }
 }
 
 async fn shown(client: &Client, task: &TaskView) -> anyhow::Result<Shown> {

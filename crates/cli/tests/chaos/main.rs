@@ -1,0 +1,12 @@
+//! Short runs of real servers and workers under faults, judged from outside. `make soak` searches
+//! for the planted bugs in the same way; see docs/chaos.md.
+
+mod cluster;
+mod one_server;
+
+use tokio::sync::Mutex;
+
+const DULY: &str = env!("CARGO_BIN_EXE_duly");
+
+/// One run at a time: each starts a dozen processes.
+static TURN: Mutex<()> = Mutex::const_new(());

@@ -1,0 +1,90 @@
+//! `duly dev --samples --allow-shell`: the types that have to be asked for.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use duly_client::wire::SubmitRequest;
+use duly_core::id::TaskId;
+use duly_core::state::Status;
+use duly_testkit::wait::PATIENCE;
+use duly_testkit::{Server, command};
+use serde_json::{Value, json};
+
+use crate::DULY;
+
+async fn generous_server(data: &Path) -> anyhow::Result<Server> {
+    Server::start(Path::new(DULY), data, &["--samples", "--allow-shell"]).await
+}
+
+async fn submit(server: &Server, task_type: &str, payload: &Value) -> anyhow::Result<TaskId> {
+    let payload = Some(serde_json::value::to_raw_value(payload)?);
+    let task = SubmitRequest { payload, retries: Some(0), ..SubmitRequest::new(task_type) };
+    let answer = server.client().submit(&task).await?;
+    assert!(answer.warnings.is_empty(), "{:?}", answer.warnings);
+    Ok(answer.task_id)
+}
+
+/// The result of a task that must succeed.
+async fn result(server: &Server, id: TaskId) -> anyhow::Result<Value> {
+    let task = server.client().get_task(id, Some(PATIENCE)).await?;
+    assert_eq!(task.status, Status::Success, "{task:?}");
+    Ok(serde_json::from_str(task.result.context("no result")?.get())?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_samples_run() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let mut server = generous_server(data.path()).await?;
+    server.says("duly task run daily-report --wait").await?;
+    for (task_type, field) in [
+        ("daily-report", "rows"),
+        ("cleanup-temp-files", "filesRemoved"),
+        ("data-backup", "archiveBytes"),
+    ] {
+        let id = submit(&server, task_type, &json!({"speed": 1000})).await?;
+        let result = result(&server, id).await?;
+        assert!(result[field].is_u64(), "{task_type}: {result}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_task_runs_and_one_that_fails_leaves_its_log() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let server = generous_server(data.path()).await?;
+    let script = "echo \"I am $DULY_TASK_ID\"; cat";
+    let payload = json!({"argv": ["sh", "-c", script], "stdin": "hi"});
+    let id = submit(&server, "shell", &payload).await?;
+    let printed = result(&server, id).await?;
+    assert_eq!(printed["stdoutTail"], format!("I am {id}\nhi"), "{printed}");
+
+    let script = "echo so far so good; echo no space >&2; exit 7";
+    let id = submit(&server, "shell", &json!({"argv": ["sh", "-c", script]})).await?;
+    let task = server.client().get_task(id, Some(PATIENCE)).await?;
+    assert_eq!(task.status, Status::Failed, "{task:?}");
+    let attempts = server.client().list_attempts(id).await?.items;
+    let [attempt] = attempts.as_slice() else { panic!("not one attempt: {attempts:?}") };
+    let error = attempt.error.as_ref().unwrap();
+    assert_eq!(error.code, "SHELL_EXIT");
+    assert_eq!(error.message, "the program ended with exit status: 7: no space");
+    let log = attempt.log.as_deref().context("no log")?;
+    assert!(log.contains("so far so good\n") && log.contains("no space\n"), "{log}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_serves_them_unasked() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let server = Server::start(Path::new(DULY), data.path(), &[]).await?;
+    for task_type in ["shell", "daily-report"] {
+        let answer = server.client().submit(&SubmitRequest::new(task_type)).await?;
+        let codes: Vec<_> = answer.warnings.iter().map(|warning| warning.code.as_str()).collect();
+        assert_eq!(codes, ["NO_WORKER_FOR_TYPE"], "{task_type}");
+    }
+    let worker = ["worker", "run", "--server", server.url(), "--type", "shell"];
+    let ended = command::run(Path::new(DULY), &worker).await?;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("no built-in handler for `shell`"), "{ended:?}");
+    assert!(ended.stderr.contains("--allow-shell"), "{ended:?}");
+    Ok(())
+}

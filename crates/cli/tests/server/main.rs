@@ -1,0 +1,10 @@
+//! One real server on one file: killed, restarted, out of disk space, backed up, and with workers
+//! in other processes.
+
+mod backup;
+mod bulk;
+mod durability;
+mod faults;
+mod remote;
+
+const DULY: &str = env!("CARGO_BIN_EXE_duly");
