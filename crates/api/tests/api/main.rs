@@ -24,6 +24,7 @@ mod reports;
 mod server;
 mod sessions;
 mod settings;
+mod streams;
 mod support;
 mod tasks;
 mod tenants;
