@@ -5,6 +5,7 @@
 
 mod access;
 mod app;
+mod back_off_fields;
 mod body;
 mod bulk_fields;
 mod caller;

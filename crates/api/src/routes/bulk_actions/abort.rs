@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields};
+use crate::{body, fields};
 
 /// Abort a bulk action
 ///
@@ -39,7 +39,7 @@ pub(crate) async fn abort_bulk_action(
     request: Request,
 ) -> Result<Json<BulkView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
-    order_fields::nothing(&body.bytes)?;
+    fields::expect_no_fields(&body.bytes)?;
     let tenant = &caller.tenant;
     match app.engine.abort_bulk(tenant, bulk_id(&app, tenant, id).await?).await {
         Ok(task) => Ok(Json(BulkView::from(task))),

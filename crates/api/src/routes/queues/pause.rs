@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields};
+use crate::{body, fields, order_fields};
 
 /// Pause a queue
 ///
@@ -72,7 +72,7 @@ pub(crate) async fn resume_queue(
     request: Request,
 ) -> Result<Json<QueueView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
-    order_fields::nothing(&body.bytes)?;
+    fields::expect_no_fields(&body.bytes)?;
     let (tenant, queue) = (caller.tenant, queue_name(queue)?);
     let state = app.engine.resume_queue(&tenant, &queue).await?;
     Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))

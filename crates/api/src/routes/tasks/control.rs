@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields, task_fields};
+use crate::{body, fields, order_fields, task_fields};
 
 /// Cancel a task
 ///
@@ -140,7 +140,7 @@ pub(crate) async fn retry_task(
     request: Request,
 ) -> Result<Response, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
-    order_fields::nothing(&body.bytes)?;
+    fields::expect_no_fields(&body.bytes)?;
     let tenant = &caller.tenant;
     let retried = app.engine.retry(tenant, task_id(&app, tenant, id).await?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
