@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
-use duly_core::name::TenantName;
 use duly_engine::Engine;
 use duly_engine::random::OsRandom;
 
 use crate::body::Budget;
 use crate::config::Config;
-use crate::error::ApiError;
-use crate::parameters::Parameters;
 use crate::request_id::RequestIds;
+use crate::route_table::RouteTable;
 
 /// The state of the router; cheap to clone.
 #[derive(Clone)]
@@ -22,22 +19,17 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) request_ids: RequestIds,
     pub(crate) budget: Budget,
-    /// The query parameters of every route.
-    pub(crate) parameters: Parameters,
+    /// What every route declares.
+    pub(crate) routes: RouteTable,
     /// Draws the waits of failed attempts that are reported over the network.
     pub(crate) random: OsRandom,
 }
 
 impl App {
-    pub(crate) fn new(engine: Engine, config: Config, parameters: Parameters) -> Self {
+    pub(crate) fn new(engine: Engine, config: Config, routes: RouteTable) -> Self {
         let request_ids = RequestIds::new(config.instance);
         let (budget, random) = (Budget::default(), OsRandom::new());
-        Self(Arc::new(Shared { engine, config, request_ids, budget, parameters, random }))
-    }
-
-    /// Whose tasks a request is about: the one place that will know of tokens.
-    pub(crate) fn tenant_of(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
-        self.config.tenants.of(headers)
+        Self(Arc::new(Shared { engine, config, request_ids, budget, routes, random }))
     }
 }
 

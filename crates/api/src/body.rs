@@ -75,24 +75,20 @@ pub(crate) async fn read_json(
     app: &App,
     request: Request,
     limit: usize,
-) -> Result<(HeaderMap, Buffered), ApiError> {
+) -> Result<Buffered, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
-    let body = read(app, &head.headers, body, limit).await?;
-    Ok((head.headers, body))
+    read(app, &head.headers, body, limit).await
 }
 
 /// Reads a body that may be left out; one that is there must be JSON.
-pub(crate) async fn read_optional_json(
-    app: &App,
-    request: Request,
-) -> Result<(HeaderMap, Buffered), ApiError> {
+pub(crate) async fn read_optional_json(app: &App, request: Request) -> Result<Buffered, ApiError> {
     let (head, body) = request.into_parts();
     let body = read(app, &head.headers, body, BODY_BYTES).await?;
     if !body.bytes.is_empty() {
         require_json(&head.headers)?;
     }
-    Ok((head.headers, body))
+    Ok(body)
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {

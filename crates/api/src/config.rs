@@ -1,11 +1,11 @@
-//! What whoever starts the server decides.
+//! What the operator of a server configures.
 
 use std::time::Duration;
 
 use duly_core::limits::LOSSES;
 
+use crate::caller::Tenants;
 use crate::guard::HostPolicy;
-use crate::tenant::Tenants;
 
 /// How the interface behaves; [`Config::default`] fits a server on loopback.
 #[derive(Clone, Debug)]
@@ -23,13 +23,13 @@ pub struct Config {
     /// Connections at once; further ones wait to be accepted.
     pub connections: usize,
     /// Handlers that run at once in this process, unless the settings say otherwise; 0 if it has
-    /// no worker at all.
+    /// no worker.
     pub worker_concurrency: usize,
     /// Lost leases after which a task is failed, unless the settings say otherwise.
     pub loss_limit: u32,
-    /// Whose tasks callers see.
+    /// How the tenant of a request is selected.
     pub tenants: Tenants,
-    /// Tells this process's request ids from those of others; any random number.
+    /// Makes the request ids of this process differ from those of others; any random number.
     pub instance: u64,
 }
 

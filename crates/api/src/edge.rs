@@ -42,7 +42,7 @@ fn check(app: &App, request: &Request) -> Result<(), ApiError> {
     let (method, uri) = (request.method(), request.uri());
     guard::check(&app.config.allowed_hosts, method, uri, request.headers())?;
     match request.extensions().get::<MatchedPath>() {
-        Some(path) => app.parameters.check(method, path.as_str(), uri),
+        Some(path) => app.routes.check(method, path.as_str(), uri),
         None => Ok(()),
     }
 }

@@ -1,10 +1,9 @@
-//! The fields of request bodies: known names once each, values of the right type and range, and
-//! everything that is wrong said at once.
+//! Reads request bodies into what the wire types describe, and reports everything that is wrong at
+//! once.
 //!
-//! A body is never turned into a tree of values: each object is walked once to find where its
-//! fields lie, and each field is read from there straight into what it stands for.
+//! No tree of values is built: each object is walked once to find its fields in the text, and each
+//! field is read from there. The wire type of an object says which fields it has.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,12 +11,19 @@ use std::time::Duration;
 use duly_client::wire::lease;
 use duly_core::limits::COUNT;
 use duly_core::submit::FieldError;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 
+mod names;
+mod object;
+mod open;
 mod walk;
 
+use object::Values;
+pub(crate) use object::{Field, Object, Pointer};
+pub(crate) use open::{expect_no_fields, open, open_optional, parse};
 pub(crate) use walk::ArrayVisitor;
 
 /// How many errors of one body are listed; the rest is counted.
@@ -25,43 +31,8 @@ pub(crate) const ERRORS: usize = 20;
 /// The largest whole number that every JSON parser reads as it is written: 2^53 - 1.
 pub(crate) const EXACT: u64 = COUNT;
 
-/// Where a value stands in a body. Written as a JSON pointer, and only if something is wrong.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'p> {
-    Body,
-    Field(&'p Place<'p>, &'p str),
-    Item(&'p Place<'p>, usize),
-}
-
-impl<'p> Place<'p> {
-    pub(crate) fn field(&'p self, name: &'p str) -> Self {
-        Self::Field(self, name)
-    }
-
-    pub(crate) fn item(&'p self, at: usize) -> Self {
-        Self::Item(self, at)
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Body => Ok(()),
-            Self::Field(parent, name) => {
-                write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
-            }
-            Self::Item(parent, at) => write!(f, "{parent}/{at}"),
-        }
-    }
-}
-
-/// The text of a body as one JSON value.
-pub(crate) fn parse(body: &[u8]) -> Result<&RawValue, ApiError> {
-    serde_json::from_slice(body).map_err(|bad| ApiError::malformed(&bad))
-}
-
-/// Reads one body and notes what is wrong with it. A field that is `null` counts as absent; one
-/// that is wrong reads as nothing, and [`Fields::end`] refuses the body.
+/// Reads one body and notes what is wrong with it. A field that is wrong reads as nothing, and
+/// [`Fields::end`] refuses the body.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     errors: Vec<FieldError>,
@@ -77,16 +48,6 @@ impl Fields {
         }
     }
 
-    /// Notes an error.
-    pub(crate) fn refuse(&mut self, at: Place<'_>, code: &'static str, detail: impl Into<String>) {
-        if self.errors.len() < ERRORS {
-            let error = FieldError { pointer: at.to_string(), code, detail: detail.into() };
-            self.errors.push(error);
-        } else {
-            self.unlisted += 1;
-        }
-    }
-
     /// What was checked, unless reading it or the check found something wrong.
     pub(crate) fn conclude<T>(
         mut self,
@@ -96,70 +57,129 @@ impl Fields {
             Ok(checked) => return self.end(Some(checked)),
             Err(found) => found,
         };
-        // A field that could not even be read counts as absent for the check; that is no news.
+        // To the check, a field that could not be read is absent: that error is listed already.
         let unread: Vec<_> = self.errors.iter().map(|error| error.pointer.clone()).collect();
-        let news = found.into_iter().filter(|error| !unread.contains(&error.pointer));
-        self.errors.extend(news);
+        self.errors.extend(found.into_iter().filter(|error| !unread.contains(&error.pointer)));
         self.end(None)
     }
 
-    /// The values of an object's fields, in the order of `names`; nothing if it is no object.
-    pub(crate) fn object<'a, const N: usize>(
+    /// Notes an error.
+    pub(crate) fn refuse(
         &mut self,
-        value: &'a RawValue,
-        at: Place<'_>,
-        names: [&'static str; N],
-    ) -> Option<[Option<&'a RawValue>; N]> {
-        let values = self.object_with_nulls(value, at, names)?;
-        Some(values.map(unless_null))
+        at: Pointer<'_>,
+        code: &'static str,
+        detail: impl Into<String>,
+    ) {
+        if self.errors.len() < ERRORS {
+            let error = FieldError { pointer: at.to_string(), code, detail: detail.into() };
+            self.errors.push(error);
+        } else {
+            self.unlisted += 1;
+        }
     }
 
-    /// The same for an object in which `null` and nothing differ.
-    pub(crate) fn object_with_nulls<'a, const N: usize>(
+    /// The fields of an object of the wire type `W`; nothing if it is absent or not an object.
+    pub(crate) fn object<'a, 'p, W: DeserializeOwned>(
+        &mut self,
+        field: Field<'a, 'p>,
+    ) -> Option<Object<'a, 'p>> {
+        self.lenient_object(field, names::of::<W>(), "this object")
+    }
+
+    /// The same; `name` names the object to a caller that sends an unknown field.
+    pub(crate) fn named_object<'a, 'p, W: DeserializeOwned>(
+        &mut self,
+        field: Field<'a, 'p>,
+        name: &str,
+    ) -> Option<Object<'a, 'p>> {
+        self.lenient_object(field, names::of::<W>(), name)
+    }
+
+    /// The same; a name that is not Unicode is malformed JSON, and not an error of the object.
+    pub(crate) fn strict_object<'a, 'p, W: DeserializeOwned>(
+        &mut self,
+        field: Field<'a, 'p>,
+        name: &str,
+    ) -> Result<Option<Object<'a, 'p>>, ApiError> {
+        let Some(value) = self.braced(field, "an object") else { return Ok(None) };
+        let names = names::of::<W>();
+        let (values, walked) = self.find(value, field.at, names, name);
+        walked.map_err(|bad| ApiError::malformed(&bad))?;
+        Ok(Some(Object::new(field.at, names, values)))
+    }
+
+    fn lenient_object<'a, 'p>(
+        &mut self,
+        field: Field<'a, 'p>,
+        names: &'static [&'static str],
+        of: &str,
+    ) -> Option<Object<'a, 'p>> {
+        let value = self.braced(field, "an object")?;
+        let (values, walked) = self.find(value, field.at, names, of);
+        if walked.is_err() {
+            self.refuse(field.at, "INVALID_UNICODE", HALF_CHARACTER);
+        }
+        Some(Object::new(field.at, names, values))
+    }
+
+    /// Finds the values of an object's fields. An error means that a name is not Unicode; the
+    /// fields before it are found.
+    fn find<'a>(
         &mut self,
         value: &'a RawValue,
-        at: Place<'_>,
-        names: [&'static str; N],
-    ) -> Option<[Option<&'a RawValue>; N]> {
-        if !value.get().starts_with('{') {
-            self.refuse(at, "WRONG_TYPE", "must be an object");
-            return None;
-        }
-        let mut values = [None; N];
-        let mut seen = [false; N];
-        let walked = walk::object(value, &names, |name, value| match name {
-            walk::Name::Known(place) if std::mem::replace(&mut seen[place], true) => {
-                self.refuse(at.field(names[place]), "DUPLICATE_FIELD", "is given twice");
+        at: Pointer<'_>,
+        names: &'static [&'static str],
+        of: &str,
+    ) -> (Values<'a>, serde_json::Result<()>) {
+        let mut values = Values::default();
+        let walked = walk::object(value, names, |name, value| match name {
+            walk::Name::Known(index) if values[index].is_some() => {
+                self.refuse(at.field(names[index]), "DUPLICATE_FIELD", "is given twice");
             }
-            walk::Name::Known(place) => {
-                values[place] = Some(value);
-            }
+            walk::Name::Known(index) => values[index] = Some(value),
             walk::Name::Unknown(name) => {
-                let detail = "is no field of this object; check its spelling";
+                let detail = format!("is no field of {of}; check its spelling");
                 self.refuse(at.field(&name), "UNKNOWN_FIELD", detail);
             }
         });
-        if walked.is_err() {
-            self.refuse(at, "INVALID_UNICODE", HALF_CHARACTER);
+        (values, walked)
+    }
+
+    /// A value that begins like an object; `wanted` says what it must be.
+    fn braced<'a>(&mut self, field: Field<'a, '_>, wanted: &str) -> Option<&'a RawValue> {
+        let value = field.value?;
+        if value.get().starts_with('{') {
+            return Some(value);
         }
-        Some(values)
+        self.refuse(field.at, "WRONG_TYPE", format!("must be {wanted}"));
+        None
+    }
+
+    /// The first pairs of an object whose names are free; none if it is absent. `wanted` says what
+    /// it must be.
+    pub(crate) fn pairs<'a>(
+        &mut self,
+        field: Field<'a, '_>,
+        most: usize,
+        wanted: &str,
+    ) -> Vec<(String, &'a RawValue)> {
+        let Some(value) = self.braced(field, wanted) else { return Vec::new() };
+        walk::pairs(value, most).unwrap_or_else(|_| {
+            self.refuse(field.at, "INVALID_UNICODE", HALF_CHARACTER);
+            Vec::new()
+        })
     }
 
     /// The items of an array of at most so many; none if it is absent.
-    pub(crate) fn list<'a>(
-        &mut self,
-        value: Option<&'a RawValue>,
-        at: Place<'_>,
-        most: usize,
-    ) -> Vec<&'a RawValue> {
-        let Some(value) = value else { return Vec::new() };
+    pub(crate) fn list<'a>(&mut self, field: Field<'a, '_>, most: usize) -> Vec<&'a RawValue> {
+        let Some(value) = field.value else { return Vec::new() };
         if !value.get().starts_with('[') {
-            self.refuse(at, "WRONG_TYPE", "must be an array");
+            self.refuse(field.at, "WRONG_TYPE", "must be an array");
             return Vec::new();
         }
         let (items, count) = walk::array(value, most);
         if count > most {
-            self.refuse(at, "TOO_MANY", format!("has {count} items and may have {most}"));
+            self.refuse(field.at, "TOO_MANY", format!("has {count} items and may have {most}"));
         }
         items
     }
@@ -167,127 +187,101 @@ impl Fields {
     /// The items of an array that must be there and must not be empty.
     pub(crate) fn filled_list<'a>(
         &mut self,
-        value: Option<&'a RawValue>,
-        at: Place<'_>,
+        field: Field<'a, '_>,
         most: usize,
     ) -> Vec<&'a RawValue> {
-        let Some(value) = self.required(value, at) else { return Vec::new() };
+        let Some(value) = self.required(field).value else { return Vec::new() };
         let is_list = value.get().starts_with('[');
-        let items = self.list(Some(value), at, most);
+        let items = self.list(field, most);
         if is_list && items.is_empty() {
-            self.refuse(at, "REQUIRED", "must not be empty");
+            self.refuse(field.at, "REQUIRED", "must not be empty");
         }
         items
     }
 
-    /// A value that must be there.
-    pub(crate) fn required<'a>(
-        &mut self,
-        value: Option<&'a RawValue>,
-        at: Place<'_>,
-    ) -> Option<&'a RawValue> {
-        if value.is_none() {
-            self.refuse(at, "REQUIRED", "is required");
+    /// A field that must be there.
+    pub(crate) fn required<'a, 'p>(&mut self, field: Field<'a, 'p>) -> Field<'a, 'p> {
+        if !field.is_given() {
+            self.refuse(field.at, "REQUIRED", "is required");
         }
-        value
+        field
     }
 
-    pub(crate) fn string(&mut self, value: Option<&RawValue>, at: Place<'_>) -> Option<String> {
-        let read = read_string(value?);
-        read.map_err(|(code, detail)| self.refuse(at, code, detail)).ok()
+    pub(crate) fn string(&mut self, field: Field<'_, '_>) -> Option<String> {
+        let value = field.value?;
+        if !value.get().starts_with('"') {
+            self.refuse(field.at, "WRONG_TYPE", "must be a string");
+            return None;
+        }
+        let text = serde_json::from_str(value.get());
+        text.map_err(|_| self.refuse(field.at, "INVALID_UNICODE", HALF_CHARACTER)).ok()
     }
 
-    pub(crate) fn flag(&mut self, value: Option<&RawValue>, at: Place<'_>) -> Option<bool> {
-        let flag = value?.get().parse().ok();
+    pub(crate) fn flag(&mut self, field: Field<'_, '_>) -> Option<bool> {
+        let flag = field.value?.get().parse().ok();
         if flag.is_none() {
-            self.refuse(at, "WRONG_TYPE", "must be true or false");
+            self.refuse(field.at, "WRONG_TYPE", "must be true or false");
         }
         flag
     }
 
     /// An id of a task or a session.
-    pub(crate) fn id<T: FromStr>(&mut self, value: Option<&RawValue>, at: Place<'_>) -> Option<T> {
-        let value = value?;
-        // Read in place: nobody writes a UUID with escapes, and those who do get it read below.
-        let plain = value.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    pub(crate) fn id<T: FromStr>(&mut self, field: Field<'_, '_>) -> Option<T> {
+        // Read in place where there are no escapes, as in every UUID that a program writes.
+        let text = field.value?.get();
+        let plain = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         if let Some(id) = plain.and_then(|text| text.parse().ok()) {
             return Some(id);
         }
-        let id = self.string(Some(value), at)?.parse().ok();
+        let id = self.string(field)?.parse().ok();
         if id.is_none() {
-            self.refuse(at, "INVALID_ID", "must be a UUID as the server gave it");
+            self.refuse(field.at, "INVALID_ID", "must be a UUID as the server gave it");
         }
         id
     }
 
-    pub(crate) fn number(&mut self, value: Option<&RawValue>, at: Place<'_>) -> Option<f64> {
-        let number = read_number(value?);
-        if number.is_none() {
-            self.refuse(at, "WRONG_TYPE", "must be a number");
+    /// A number. What is too large for a float becomes infinite, which no field allows.
+    pub(crate) fn number(&mut self, field: Field<'_, '_>) -> Option<f64> {
+        let text = field.value?.get();
+        if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+            self.refuse(field.at, "WRONG_TYPE", "must be a number");
+            return None;
         }
-        number
+        Some(text.parse().expect("a JSON number is a Rust number"))
     }
 
     /// A whole number, exact to the last digit.
     pub(crate) fn whole(
         &mut self,
-        value: Option<&RawValue>,
-        at: Place<'_>,
+        field: Field<'_, '_>,
         range: RangeInclusive<u64>,
     ) -> Option<u64> {
-        let value = value?;
-        let number = self.number(Some(value), at)?;
-        let exact = value.get().parse().ok().or_else(|| whole(number));
+        let number = self.number(field)?;
+        let exact = field.value?.get().parse().ok().or_else(|| whole(number));
         let found = exact.filter(|number| range.contains(number));
         if found.is_none() {
             let (least, most) = range.into_inner();
             let detail = format!("must be a whole number from {least} to {most}");
-            self.refuse(at, "OUT_OF_RANGE", detail);
+            self.refuse(field.at, "OUT_OF_RANGE", detail);
         }
         found
     }
 
     /// A time of zero or more, to the millisecond.
-    pub(crate) fn seconds(
-        &mut self,
-        value: Option<&RawValue>,
-        at: Place<'_>,
-        most: Duration,
-    ) -> Option<Duration> {
-        let number = self.number(value, at)?;
+    pub(crate) fn seconds(&mut self, field: Field<'_, '_>, most: Duration) -> Option<Duration> {
+        let number = self.number(field)?;
         let found = lease::duration(number).filter(|duration| *duration <= most);
         if found.is_none() {
             let detail = format!("must be a number of seconds from 0 to {}", most.as_secs());
-            self.refuse(at, "OUT_OF_RANGE", detail);
+            self.refuse(field.at, "OUT_OF_RANGE", detail);
         }
         found
     }
 }
 
-pub(crate) const HALF_CHARACTER: &str = "holds half of a surrogate pair, which is no character";
+const HALF_CHARACTER: &str = "holds half of a surrogate pair, which is no character";
 
-/// The text of a string, or code and words for what is wrong with it.
-pub(crate) fn read_string(value: &RawValue) -> Result<String, (&'static str, &'static str)> {
-    if !value.get().starts_with('"') {
-        return Err(("WRONG_TYPE", "must be a string"));
-    }
-    serde_json::from_str(value.get()).map_err(|_| ("INVALID_UNICODE", HALF_CHARACTER))
-}
-
-/// The number of a value that is one. What is too large for a float becomes infinite, which no
-/// field allows.
-pub(crate) fn read_number(value: &RawValue) -> Option<f64> {
-    let text = value.get();
-    let is_number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    is_number.then(|| text.parse().expect("a JSON number is a Rust number"))
-}
-
-/// A value in whose place `null` means that it is absent.
-pub(crate) fn unless_null(value: Option<&RawValue>) -> Option<&RawValue> {
-    value.filter(|value| value.get() != "null")
-}
-
-/// A name that came from outside, short enough to be sent back.
+/// A name that a caller sent, short enough to be sent back.
 pub(crate) fn shorten(name: &str) -> String {
     const CHARS: usize = 64;
     match name.char_indices().nth(CHARS) {

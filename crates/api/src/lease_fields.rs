@@ -1,27 +1,27 @@
-//! The bodies of calls about leases. Claims and outcomes are the hot path: what is right is read
-//! without a detour, and only what is wrong pays for its description.
+//! The bodies of requests about leases. Claims and outcomes are a hot path: valid values are read
+//! in place, and only an error costs more.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_client::wire::{ClaimRequest, ExtendRequest, Extension, FinishRequest};
 use duly_core::id::SessionId;
 use duly_core::lease::Finish;
 use duly_core::limits::{SESSION_NAMES, STORE_BATCH, TIMEOUT, WAIT};
 use duly_core::name::{BadName, QueueName, TypeName};
 use duly_core::ports::random::Random;
 use duly_core::ports::store::{Claim, Extend, ExtendLeases, LaneFilter, OpenSession};
-use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::fields::{self, EXACT, Fields, Place, unless_null};
+use crate::fields::{self, EXACT, Field, Fields, Pointer};
 use crate::session_fields::each_name;
 
 mod outcome;
 pub(crate) mod report;
 
-/// A claim as it was asked for.
+/// A claim that was read.
 #[derive(Debug)]
 pub(crate) struct ClaimBody {
     /// For everything that the session serves, until [`Self::narrow`].
@@ -40,7 +40,7 @@ impl ClaimBody {
 
     /// Narrows the claim to what it names, all of which the session must have registered.
     pub(crate) fn narrow(&mut self, session: &OpenSession) -> Result<(), ApiError> {
-        let (mut fields, at) = (Fields::default(), Place::Body);
+        let (mut fields, at) = (Fields::default(), Pointer::Root);
         if !session.queues.is_empty() {
             require_registered(&mut fields, &self.queues, &session.queues, at.field("queues"));
         }
@@ -59,34 +59,27 @@ fn require_registered<T: Eq + Hash>(
     fields: &mut Fields,
     names: &[T],
     registered: &[T],
-    at: Place<'_>,
+    at: Pointer<'_>,
 ) {
     let registered: HashSet<_> = registered.iter().collect();
-    for (place, _) in names.iter().enumerate().filter(|(_, name)| !registered.contains(name)) {
+    for (index, _) in names.iter().enumerate().filter(|(_, name)| !registered.contains(name)) {
         let detail = "is not among what the session registered";
-        fields.refuse(at.item(place), "NOT_REGISTERED", detail);
+        fields.refuse(at.item(index), "NOT_REGISTERED", detail);
     }
 }
 
-/// `{sessionId, seq, max, waitSeconds?, queues?, types?}`
+/// Reads a [`ClaimRequest`].
 pub(crate) fn claim(body: &[u8]) -> Result<ClaimBody, ApiError> {
-    let body = fields::parse(body)?;
-    let (mut fields, at) = (Fields::default(), Place::Body);
-    let names = ["sessionId", "seq", "max", "waitSeconds", "queues", "types"];
-    let Some([session, seq, max, wait, queues, types]) = fields.object_with_nulls(body, at, names)
-    else {
-        return fields.end(None);
-    };
-    // A list that is null is no list: left out, the claim is for everything.
-    let [session, seq, max, wait] = [session, seq, max, wait].map(unless_null);
-    let session = required_id(&mut fields, session, at.field("sessionId"));
-    let seq = fields.required(seq, at.field("seq"));
-    let seq = fields.whole(seq, at.field("seq"), 1..=EXACT);
-    let max = fields.required(max, at.field("max"));
-    let max = fields.whole(max, at.field("max"), 1..=STORE_BATCH as u64);
-    let patience = fields.seconds(wait, at.field("waitSeconds"), WAIT).unwrap_or_default();
-    let queues = some_names(&mut fields, queues, at.field("queues"), QueueName::given);
-    let types = some_names(&mut fields, types, at.field("types"), TypeName::given);
+    let (mut fields, object) = fields::open::<ClaimRequest>(body)?;
+    let session = required_id(&mut fields, object.field("sessionId"));
+    let seq = fields.required(object.field("seq"));
+    let seq = fields.whole(seq, 1..=EXACT);
+    let max = fields.required(object.field("max"));
+    let max = fields.whole(max, 1..=STORE_BATCH as u64);
+    let patience = fields.seconds(object.field("waitSeconds"), WAIT).unwrap_or_default();
+    // A list that is null is refused: left out, the claim is for everything.
+    let queues = some_names(&mut fields, object.field_or_null("queues"), QueueName::given);
+    let types = some_names(&mut fields, object.field_or_null("types"), TypeName::given);
     let claim = session.zip(seq).zip(max).map(|((session, sequence), max)| {
         Claim::new(session, sequence, usize::try_from(max).expect("within the limit"))
     });
@@ -96,79 +89,65 @@ pub(crate) fn claim(body: &[u8]) -> Result<ClaimBody, ApiError> {
 /// The names in a list that may be left out, but not be empty.
 fn some_names<T>(
     fields: &mut Fields,
-    value: Option<&RawValue>,
-    at: Place<'_>,
+    list: Field<'_, '_>,
     read: impl Fn(&str) -> Result<T, BadName>,
 ) -> Vec<T> {
-    if value.is_none() {
+    if !list.is_given() {
         return Vec::new();
     }
-    let items = fields.filled_list(value, at, SESSION_NAMES);
-    each_name(fields, &items, at, read)
+    let items = fields.filled_list(list, SESSION_NAMES);
+    each_name(fields, list, &items, read)
 }
 
-/// `{sessionId, outcomes}`
+/// Reads a [`FinishRequest`].
 pub(crate) fn finishes(
     body: &[u8],
     random: &dyn Random,
 ) -> Result<(SessionId, Vec<Finish>), ApiError> {
-    let body = fields::parse(body)?;
-    let (mut fields, at) = (Fields::default(), Place::Body);
-    let Some([session, outcomes]) = fields.object(body, at, ["sessionId", "outcomes"]) else {
-        return fields.end(None);
-    };
-    let session = required_id(&mut fields, session, at.field("sessionId"));
-    let here = at.field("outcomes");
-    let outcomes = fields.filled_list(outcomes, here, STORE_BATCH);
+    let (mut fields, object) = fields::open::<FinishRequest>(body)?;
+    let session = required_id(&mut fields, object.field("sessionId"));
+    let list = object.field("outcomes");
+    let outcomes = fields.filled_list(list, STORE_BATCH);
     let mut finishes = Vec::with_capacity(outcomes.len());
-    for (place, value) in outcomes.into_iter().enumerate() {
-        finishes.extend(outcome::read(&mut fields, value, here.item(place), random));
+    for (index, value) in outcomes.into_iter().enumerate() {
+        finishes.extend(outcome::read(&mut fields, list.item(index, value), random));
     }
     fields.end(session.map(|session| (session, finishes)))
 }
 
-/// `{sessionId, leases: [{taskId, epoch, seconds}]}`
+/// Reads an [`ExtendRequest`].
 pub(crate) fn extensions(body: &[u8]) -> Result<ExtendLeases, ApiError> {
-    let body = fields::parse(body)?;
-    let (mut fields, at) = (Fields::default(), Place::Body);
-    let Some([session, leases]) = fields.object(body, at, ["sessionId", "leases"]) else {
-        return fields.end(None);
-    };
-    let session = required_id(&mut fields, session, at.field("sessionId"));
-    let here = at.field("leases");
-    let items = fields.filled_list(leases, here, STORE_BATCH);
+    let (mut fields, object) = fields::open::<ExtendRequest>(body)?;
+    let session = required_id(&mut fields, object.field("sessionId"));
+    let list = object.field("leases");
+    let items = fields.filled_list(list, STORE_BATCH);
     let mut leases = Vec::with_capacity(items.len());
-    for (place, value) in items.into_iter().enumerate() {
-        leases.extend(extension(&mut fields, value, here.item(place)));
+    for (index, value) in items.into_iter().enumerate() {
+        leases.extend(extension(&mut fields, list.item(index, value)));
     }
     fields.end(session.map(|session| ExtendLeases { session, leases }))
 }
 
-fn extension(fields: &mut Fields, value: &RawValue, at: Place<'_>) -> Option<Extend> {
-    let [task, epoch, seconds] = fields.object(value, at, ["taskId", "epoch", "seconds"])?;
-    let task = required_id(fields, task, at.field("taskId"));
-    let epoch = required_epoch(fields, epoch, at.field("epoch"));
-    let here = at.field("seconds");
-    let seconds = fields.required(seconds, here);
-    let by = fields.seconds(seconds, here, TIMEOUT);
+fn extension(fields: &mut Fields, item: Field<'_, '_>) -> Option<Extend> {
+    let object = fields.object::<Extension>(item)?;
+    let task = required_id(fields, object.field("taskId"));
+    let epoch = required_epoch(fields, object.field("epoch"));
+    let seconds = fields.required(object.field("seconds"));
+    let by = fields.seconds(seconds, TIMEOUT);
     if by.is_some_and(|by| by.is_zero()) {
-        fields.refuse(here, "OUT_OF_RANGE", "must be above 0");
+        fields.refuse(seconds.at, "OUT_OF_RANGE", "must be above 0");
     }
     Some(Extend { task: task?, epoch: epoch?, by: by? })
 }
 
-fn required_id<T: std::str::FromStr>(
-    fields: &mut Fields,
-    value: Option<&RawValue>,
-    at: Place<'_>,
-) -> Option<T> {
-    let value = fields.required(value, at);
-    fields.id(value, at)
+fn required_id<T: std::str::FromStr>(fields: &mut Fields, field: Field<'_, '_>) -> Option<T> {
+    let field = fields.required(field);
+    fields.id(field)
 }
 
-fn required_epoch(fields: &mut Fields, value: Option<&RawValue>, at: Place<'_>) -> Option<u32> {
-    let value = fields.required(value, at);
-    let epoch = fields.whole(value, at, 0..=u32::MAX.into())?;
+fn required_epoch(fields: &mut Fields, field: Field<'_, '_>) -> Option<u32> {
+    let field = fields.required(field);
+    let epoch = fields.whole(field, 0..=u32::MAX.into())?;
     u32::try_from(epoch).ok()
 }
 

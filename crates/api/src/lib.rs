@@ -3,9 +3,12 @@
 //!
 //! [`router`] builds the routes, [`serve`] puts them on a socket.
 
+mod access;
 mod app;
+mod back_off_fields;
 mod body;
 mod bulk_fields;
+mod caller;
 mod config;
 mod cursor;
 mod duration;
@@ -17,21 +20,22 @@ mod if_match;
 mod lease_fields;
 mod openapi;
 mod order_fields;
-mod parameters;
 mod query;
 mod request_id;
+mod route_table;
 mod router;
 mod routes;
 mod server;
 mod session_fields;
 mod settings_fields;
 mod task_fields;
-mod tenant;
 
+pub use access::Access;
+pub use caller::Tenants;
 pub use config::Config;
 pub use error::Code;
 pub use guard::HostPolicy;
 pub use openapi::document;
-pub use router::router;
+pub use route_table::RouteTable;
+pub use router::{route_table, router};
 pub use server::serve;
-pub use tenant::Tenants;

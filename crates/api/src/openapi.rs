@@ -80,7 +80,10 @@ fn problem(description: &str) -> Response {
             code, `errors` says what is wrong field by field, and `requestId` is also in the \
             header `X-Request-Id`. Any request may answer 400 `MISSING_HOST`, 403 `FOREIGN_HOST` \
             or `CROSS_SITE`, 500 `INTERNAL`, and, with `Retry-After`, 503 `OVERLOADED`, \
-            `SHUTTING_DOWN` or `STORE_UNAVAILABLE`.",
+            `SHUTTING_DOWN` or `STORE_UNAVAILABLE`.\n\n\
+            `x-duly-access` of an operation names the role that it will require: `viewer`, \
+            `submitter`, `worker`, `operator` or `admin`; `public` requires none. Roles are not \
+            enforced yet.",
     ),
     tags(
         (name = "tasks", description = "Submit tasks and see what becomes of them"),

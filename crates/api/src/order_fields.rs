@@ -1,6 +1,9 @@
-//! The small bodies of orders, for one task or for dead letters. A body that is left out orders
-//! the default.
+//! The small bodies that control tasks, queues and workers. A body that is left out asks for the
+//! default.
 
+use duly_client::wire::{
+    CancelRequest, DrainRequest, PauseRequest, PurgeDeadRequest, ReplayDeadRequest, ReplayRequest,
+};
 use duly_core::filter::Filter;
 use duly_core::limits::{NOTE_CHARS, REASON_CHARS};
 use duly_core::submit::{FieldError, check_payload};
@@ -8,79 +11,61 @@ use duly_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::fields::{self, Fields, Place};
+use crate::fields::{self, Field, Fields};
 
-/// The most tasks per second that a replay may ask for: more is all at once.
+/// The rates, in tasks per second, that a replay may ask for.
 const PER_SECOND: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
 
-/// `{reason?}`
+/// The reason of a [`CancelRequest`].
 pub(crate) fn reason(body: &[u8]) -> Result<String, ApiError> {
-    remark(body, "reason", REASON_CHARS)
+    let (mut fields, object) = fields::open_optional::<CancelRequest>(body)?;
+    let text = read_remark(&mut fields, object.field("reason"), REASON_CHARS);
+    fields.end(Some(text))
 }
 
-/// `{note?}`
+/// The note of a [`PauseRequest`].
 pub(crate) fn note(body: &[u8]) -> Result<String, ApiError> {
-    remark(body, "note", NOTE_CHARS)
-}
-
-/// A body of one short text for people.
-fn remark(body: &[u8], name: &'static str, chars: usize) -> Result<String, ApiError> {
-    let (mut fields, [text]) = read(body, [name])?;
-    let text = read_remark(&mut fields, text, Place::Body.field(name), chars);
+    let (mut fields, object) = fields::open_optional::<PauseRequest>(body)?;
+    let text = read_remark(&mut fields, object.field("note"), NOTE_CHARS);
     fields.end(Some(text))
 }
 
 /// A short text for people; empty if it is left out.
-pub(crate) fn read_remark(
-    fields: &mut Fields,
-    value: Option<&RawValue>,
-    at: Place<'_>,
-    chars: usize,
-) -> String {
-    let text = fields.string(value, at).unwrap_or_default();
+pub(crate) fn read_remark(fields: &mut Fields, field: Field<'_, '_>, chars: usize) -> String {
+    let text = fields.string(field).unwrap_or_default();
     if text.chars().count() > chars || text.contains('\0') {
         let detail = format!("is at most {chars} characters, none of them U+0000");
-        fields.refuse(at, "OUT_OF_RANGE", detail);
+        fields.refuse(field.at, "OUT_OF_RANGE", detail);
     }
     text
 }
 
 /// How many runs become due each second.
-pub(crate) fn read_rate(
-    fields: &mut Fields,
-    value: Option<&RawValue>,
-    at: Place<'_>,
-) -> Option<f64> {
-    let rate = fields.number(value, at)?;
+pub(crate) fn read_rate(fields: &mut Fields, field: Field<'_, '_>) -> Option<f64> {
+    let rate = fields.number(field)?;
     if !PER_SECOND.contains(&rate) {
         let detail = format!("must be from {} to {}", PER_SECOND.start(), PER_SECOND.end());
-        fields.refuse(at, "OUT_OF_RANGE", detail);
+        fields.refuse(field.at, "OUT_OF_RANGE", detail);
     }
     Some(rate)
 }
 
-/// `{payload?}`
+/// The payload of a [`ReplayRequest`].
 pub(crate) fn payload(body: &[u8]) -> Result<Option<&str>, ApiError> {
-    let (fields, [payload]) = read(body, ["payload"])?;
-    let payload = fields.end(Some(payload.map(RawValue::get)))?;
+    let (fields, object) = fields::open_optional::<ReplayRequest>(body)?;
+    let payload = fields.end(Some(object.field("payload").value.map(RawValue::get)))?;
     payload.map(check_payload).transpose().map_err(|bad| ApiError::fields(vec![bad], 0))?;
     Ok(payload)
 }
 
-/// `{drain?}`
+/// Whether a [`DrainRequest`] starts or ends the drain.
 pub(crate) fn drain(body: &[u8]) -> Result<bool, ApiError> {
-    let (mut fields, [drain]) = read(body, ["drain"])?;
-    let drain = fields.flag(drain, Place::Body.field("drain")).unwrap_or(true);
+    let (mut fields, object) = fields::open_optional::<DrainRequest>(body)?;
+    let drain = fields.flag(object.field("drain")).unwrap_or(true);
     fields.end(Some(drain))
 }
 
-/// No field at all.
-pub(crate) fn nothing(body: &[u8]) -> Result<(), ApiError> {
-    let (fields, []) = read(body, [])?;
-    fields.end(Some(()))
-}
-
-/// `{filter?, perSecond?}`
+/// A [`ReplayDeadRequest`] that was read.
 #[derive(Debug)]
 pub(crate) struct ReplayDead {
     pub(crate) filter: String,
@@ -89,15 +74,14 @@ pub(crate) struct ReplayDead {
 
 impl ReplayDead {
     pub(crate) fn read(body: &[u8]) -> Result<Self, ApiError> {
-        let (mut fields, [filter, per_second]) = read(body, ["filter", "perSecond"])?;
-        let at = Place::Body;
-        let filter = fields.string(filter, at.field("filter")).unwrap_or_default();
-        let per_second = read_rate(&mut fields, per_second, at.field("perSecond"));
+        let (mut fields, object) = fields::open_optional::<ReplayDeadRequest>(body)?;
+        let filter = fields.string(object.field("filter")).unwrap_or_default();
+        let per_second = read_rate(&mut fields, object.field("perSecond"));
         fields.end(Some(Self { filter, per_second }))
     }
 }
 
-/// `{filter?, all?}`
+/// A [`PurgeDeadRequest`] that was read.
 #[derive(Debug)]
 pub(crate) struct PurgeDead {
     pub(crate) filter: String,
@@ -106,13 +90,13 @@ pub(crate) struct PurgeDead {
 
 impl PurgeDead {
     pub(crate) fn read(body: &[u8]) -> Result<Self, ApiError> {
-        let (mut fields, [filter, all]) = read(body, ["filter", "all"])?;
-        let filter = fields.string(filter, Place::Body.field("filter")).unwrap_or_default();
-        let all = fields.flag(all, Place::Body.field("all")).unwrap_or_default();
+        let (mut fields, object) = fields::open_optional::<PurgeDeadRequest>(body)?;
+        let filter = fields.string(object.field("filter")).unwrap_or_default();
+        let all = fields.flag(object.field("all")).unwrap_or_default();
         fields.end(Some(Self { filter, all }))
     }
 
-    /// Refuses to delete everything unless the order says so.
+    /// Refuses to delete everything unless the request says so.
     pub(crate) fn check(&self, filter: &Filter) -> Result<(), ApiError> {
         if self.all || *filter != Filter::default() {
             return Ok(());
@@ -127,18 +111,4 @@ pub(crate) fn filter(text: &str, now: Timestamp) -> Result<Filter, ApiError> {
     Filter::parse_dead(text, now).map_err(|bad| {
         ApiError::fields(vec![FieldError::of("filter", "INVALID_FILTER", bad.to_string())], 0)
     })
-}
-
-fn read<'a, const N: usize>(
-    body: &'a [u8],
-    names: [&'static str; N],
-) -> Result<(Fields, [Option<&'a RawValue>; N]), ApiError> {
-    let mut fields = Fields::default();
-    if body.is_empty() {
-        return Ok((fields, [None; N]));
-    }
-    match fields.object(fields::parse(body)?, Place::Body, names) {
-        Some(values) => Ok((fields, values)),
-        None => fields.end(None),
-    }
 }

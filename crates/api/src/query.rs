@@ -1,5 +1,5 @@
 //! The values of query parameters. Names that a route does not take never get here: see
-//! [`crate::parameters`].
+//! [`crate::route_table`].
 
 use axum::extract::Query;
 use axum::http::Uri;

@@ -9,19 +9,39 @@ use bytes::Bytes;
 use duly_engine::Engine;
 use utoipa_swagger_ui::{Config as ViewerConfig, SwaggerUi};
 
+use crate::access::Access;
 use crate::app::App;
 use crate::config::Config;
 use crate::error::{ApiError, Code};
-use crate::parameters::Parameters;
+use crate::route_table::{RouteTable, Undocumented};
 use crate::routes::{health, versioned};
 use crate::{edge, openapi};
 
 const DOCUMENT: &str = "/openapi.json";
 
+/// The routes that are not in the OpenAPI document.
+const UNDOCUMENTED: [Undocumented; 5] = [
+    Undocumented { path: DOCUMENT, access: Access::Public, refuses_parameters: true },
+    page("/"),
+    page("/docs"),
+    page("/docs/"),
+    page("/docs/{*rest}"),
+];
+
+/// A page for browsers.
+const fn page(path: &'static str) -> Undocumented {
+    Undocumented { path, access: Access::Public, refuses_parameters: false }
+}
+
+/// What every route declares.
+pub fn route_table() -> RouteTable {
+    RouteTable::new(&openapi::document(), &UNDOCUMENTED)
+}
+
 /// The whole interface over one engine.
 pub fn router(engine: Engine, config: Config) -> Router {
     let (described, document) = openapi::described().split_for_parts();
-    let app = App::new(engine, config, Parameters::new(&document, &[DOCUMENT]));
+    let app = App::new(engine, config, RouteTable::new(&document, &UNDOCUMENTED));
     let document = document.to_json().expect("the document can be written as JSON");
     let document = Bytes::from(document);
     let serve_document =

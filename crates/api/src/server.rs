@@ -1,17 +1,16 @@
-//! The routes on a socket: HTTP/1 and HTTP/2 with a bound on everything a peer could hold.
+//! Serves the routes on a socket, over HTTP/1 and HTTP/2, with a limit on every resource that a
+//! peer could hold.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, HttpBody};
 use axum::response::Response;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -24,21 +23,25 @@ use tower::Service;
 
 use crate::config::Config;
 
+mod activity;
+
+use activity::{ActiveRequest, ConnectionActivity, StreamedBody, Usage};
+
 /// Bytes of the head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Headers of a request.
 const HEADERS: usize = 100;
 /// Requests at once on one HTTP/2 connection.
 const STREAMS: u32 = 32;
-/// How often a silent HTTP/2 peer is asked whether it is there, and how long it may take.
+/// How often a silent HTTP/2 peer gets a ping, and how long its answer may take.
 const PING: Duration = Duration::from_secs(20);
-/// An answer up to this size is sent at once.
+/// The largest complete answer whose sending is not watched.
 const AT_ONCE: u64 = 1 << 20;
-/// The pause after an accept that failed for want of something that others must give back.
+/// The pause after an accept that failed for lack of resources, such as file descriptors.
 const BACK_OFF: Duration = Duration::from_millis(200);
 
-/// Serves until `shutdown`; then accepts nobody, lets requests finish within the grace, and
-/// closes what is left.
+/// Serves until `shutdown`. Then it accepts no connections, lets requests finish within the grace
+/// period, and closes the rest.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -69,7 +72,7 @@ pub async fn serve(
     tasks.end(config.shutdown_grace).await;
 }
 
-/// The next connection, once there is a place for it.
+/// The next connection, once there is room for it.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
@@ -87,7 +90,7 @@ async fn accept(
     }
 }
 
-/// Whether only the one connection failed, before it could be accepted.
+/// Whether one connection failed before it could be accepted, and others may not.
 fn is_passing(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -113,7 +116,7 @@ fn builder(config: &Config, tasks: Tasks) -> auto::Builder<Tasks> {
     builder
 }
 
-/// Everything that runs for connections, so that shutdown can wait for it and end it.
+/// All tasks of connections, so that shutdown can wait for them and end them.
 #[derive(Clone)]
 struct Tasks {
     tracker: TaskTracker,
@@ -155,9 +158,10 @@ impl Connection {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
-        let activity = Arc::new(Activity::default());
-        let service =
-            service_fn(|request| answer(self.router.clone(), Request::begin(&activity), request));
+        let activity = Arc::new(ConnectionActivity::default());
+        let service = service_fn(|received| {
+            answer(self.router.clone(), ActiveRequest::begin(&activity), received)
+        });
         let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
         let (mut is_closing, mut was_idle) = (false, false);
         let mut check = pin!(tokio::time::sleep(self.header_timeout));
@@ -170,14 +174,15 @@ impl Connection {
                     return;
                 }
                 () = self.shutdown.cancelled(), if !is_closing => is_closing = true,
-                () = check.as_mut() => match activity.look() {
-                    // The protocol's own time-out starts only once the protocol is known, so
-                    // a peer that says nothing, or half a preface, is ended here.
-                    Seen::Nothing => return,
-                    // Told to close and still here: a peer that does not read its answer.
-                    Seen::Idle if was_idle => return,
-                    Seen::Idle => (is_closing, was_idle) = (true, true),
-                    Seen::Busy => {}
+                () = check.as_mut() => match activity.check() {
+                    // The HTTP library's own time-out starts only once it knows the version of
+                    // HTTP. So a peer that sends nothing, or half a preface, is closed here.
+                    Usage::Unused => return,
+                    // The graceful shutdown has not ended the connection: the peer does not read
+                    // its answer.
+                    Usage::Idle if was_idle => return,
+                    Usage::Idle => (is_closing, was_idle) = (true, true),
+                    Usage::Busy => {}
                 },
             }
             if is_closing {
@@ -193,98 +198,14 @@ impl Connection {
 
 async fn answer(
     mut router: Router,
-    running: Request,
-    request: hyper::Request<Incoming>,
+    request: ActiveRequest,
+    received: hyper::Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let response = router.call(request).await;
-    let activity = Arc::clone(&running.0);
-    drop(running);
-    // A body that is there as a whole is sent at once; one that comes piece by piece keeps its
-    // connection for as long as pieces come.
+    let response = router.call(received).await;
+    // A small body that is complete is sent at once, and its request ends here. The request of any
+    // other body is active until the body ends.
     response.map(|response| match response.body().size_hint().exact() {
         Some(bytes) if bytes <= AT_ONCE => response,
-        _ => response.map(|body| Body::new(Streamed { body, activity })),
+        _ => response.map(|body| Body::new(StreamedBody::new(body, request))),
     })
-}
-
-/// A body whose pieces count as activity.
-struct Streamed {
-    body: Body,
-    activity: Arc<Activity>,
-}
-
-impl HttpBody for Streamed {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        if frame.is_ready() {
-            self.activity.pieces.fetch_add(1, Ordering::Relaxed);
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// Counts the requests of one connection.
-#[derive(Default)]
-struct Activity {
-    begun: AtomicU64,
-    ended: AtomicU64,
-    /// How many had begun at the last look.
-    seen: AtomicU64,
-    /// Pieces of long answers that were sent, and how many there were at the last look.
-    pieces: AtomicU64,
-    pieces_seen: AtomicU64,
-}
-
-/// What happened on a connection since the last look.
-enum Seen {
-    /// Not one request, ever.
-    Nothing,
-    /// No new request, none is being answered, and no piece of an answer was sent.
-    Idle,
-    Busy,
-}
-
-impl Activity {
-    fn look(&self) -> Seen {
-        let ended = self.ended.load(Ordering::Relaxed);
-        let begun = self.begun.load(Ordering::Relaxed);
-        let seen = self.seen.swap(begun, Ordering::Relaxed);
-        let pieces = self.pieces.load(Ordering::Relaxed);
-        let sent = pieces != self.pieces_seen.swap(pieces, Ordering::Relaxed);
-        match begun {
-            0 => Seen::Nothing,
-            _ if begun == seen && begun == ended && !sent => Seen::Idle,
-            _ => Seen::Busy,
-        }
-    }
-}
-
-/// One request that is being answered; also one that is given up counts as ended.
-struct Request(Arc<Activity>);
-
-impl Request {
-    fn begin(activity: &Arc<Activity>) -> Self {
-        activity.begun.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(activity))
-    }
-}
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
-    }
 }

@@ -1,7 +1,8 @@
-//! The bodies of calls about a worker's session.
+//! The bodies of requests about a worker's session.
 
 use std::time::Duration;
 
+use duly_client::wire::{HeartbeatRequest, RegisterRequest};
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::{CONCURRENCY, SESSION_NAMES, WAIT, WORKER_CHARS};
 use duly_core::name::{BadName, QueueName, TenantName, TypeName};
@@ -10,81 +11,67 @@ use duly_engine::command::worker::RemoteWorker;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
-use crate::fields::{self, EXACT, Fields, Place, unless_null};
+use crate::fields::{self, EXACT, Field, Fields};
 
-/// What a worker is called that does not say.
+/// The name of a worker that sends none.
 const NAMELESS: &str = "worker";
 
-/// `{name?, types, queues?, capacity?}`
+/// Reads a [`RegisterRequest`].
 pub(crate) fn worker(body: &[u8], tenant: &TenantName) -> Result<RemoteWorker, ApiError> {
-    let body = fields::parse(body)?;
-    let (mut fields, at) = (Fields::default(), Place::Body);
-    let names = ["name", "types", "queues", "capacity"];
-    let Some([name, types, queues, capacity]) = fields.object_with_nulls(body, at, names) else {
-        return fields.end(None);
-    };
-    // A list that is null is no list: left out, the worker serves every queue.
-    let [name, capacity] = [name, capacity].map(unless_null);
-    let name = worker_name(&mut fields, name);
-    let here = at.field("types");
-    let types = fields.filled_list(types, here, SESSION_NAMES);
-    let types = each_name(&mut fields, &types, here, TypeName::given);
-    let here = at.field("queues");
-    let queues = fields.list(queues, here, SESSION_NAMES);
-    let queues = each_name(&mut fields, &queues, here, QueueName::given);
-    // For people, who cannot see it yet.
-    fields.whole(capacity, at.field("capacity"), 1..=CONCURRENCY as u64);
+    let (mut fields, object) = fields::open::<RegisterRequest>(body)?;
+    let name = worker_name(&mut fields, object.field("name"));
+    // A list that is null is refused: left out, the worker serves every queue.
+    let types = object.field_or_null("types");
+    let items = fields.filled_list(types, SESSION_NAMES);
+    let types = each_name(&mut fields, types, &items, TypeName::given);
+    let queues = object.field_or_null("queues");
+    let items = fields.list(queues, SESSION_NAMES);
+    let queues = each_name(&mut fields, queues, &items, QueueName::given);
+    // It is checked and not stored: nothing shows it yet.
+    fields.whole(object.field("capacity"), 1..=CONCURRENCY as u64);
     fields.end(Some(RemoteWorker { name, tenant: tenant.clone(), types, queues }))
 }
 
-/// `{received?, unstarted?}`; a body that is left out is a beat of a worker that holds nothing.
+/// Reads a [`HeartbeatRequest`]. A worker that holds nothing may leave the body out.
 pub(crate) fn beat(body: &[u8], session: SessionId) -> Result<(Beat, Duration), ApiError> {
     let mut beat = Beat { session, received: Vec::new(), unstarted: Vec::new() };
-    if body.is_empty() {
-        return Ok((beat, Duration::ZERO));
+    let (mut fields, object) = fields::open_optional::<HeartbeatRequest>(body)?;
+    let received = object.field_or_null("received");
+    for (index, seq) in fields.list(received, CONCURRENCY).into_iter().enumerate() {
+        beat.received.extend(fields.whole(received.item(index, seq), 1..=EXACT));
     }
-    let body = fields::parse(body)?;
-    let (mut fields, at) = (Fields::default(), Place::Body);
-    let names = ["received", "unstarted", "waitSeconds"];
-    let Some([received, unstarted, wait]) = fields.object_with_nulls(body, at, names) else {
-        return fields.end(None);
-    };
-    let here = at.field("received");
-    for (place, seq) in fields.list(received, here, CONCURRENCY).into_iter().enumerate() {
-        beat.received.extend(fields.whole(Some(seq), here.item(place), 1..=EXACT));
+    let unstarted = object.field_or_null("unstarted");
+    for (index, task) in fields.list(unstarted, CONCURRENCY).into_iter().enumerate() {
+        beat.unstarted.extend(fields.id::<TaskId>(unstarted.item(index, task)));
     }
-    let here = at.field("unstarted");
-    for (place, task) in fields.list(unstarted, here, CONCURRENCY).into_iter().enumerate() {
-        beat.unstarted.extend(fields.id::<TaskId>(Some(task), here.item(place)));
-    }
-    let wait = fields.seconds(wait, at.field("waitSeconds"), WAIT).unwrap_or_default();
+    let wait = fields.seconds(object.field_or_null("waitSeconds"), WAIT).unwrap_or_default();
     fields.end(Some((beat, wait)))
 }
 
-fn worker_name(fields: &mut Fields, name: Option<&RawValue>) -> String {
-    let at = Place::Body;
-    let Some(name) = fields.string(name, at.field("name")) else { return NAMELESS.to_owned() };
+fn worker_name(fields: &mut Fields, field: Field<'_, '_>) -> String {
+    let Some(name) = fields.string(field) else { return NAMELESS.to_owned() };
     let chars = name.chars().count();
     if chars == 0 || chars > WORKER_CHARS || name.chars().any(char::is_control) {
         let detail = format!("is 1 to {WORKER_CHARS} characters, none of them a control character");
-        fields.refuse(at.field("name"), "OUT_OF_RANGE", detail);
+        fields.refuse(field.at, "OUT_OF_RANGE", detail);
     }
     name
 }
 
 /// The names in a list.
-pub(crate) fn each_name<T>(
+pub(crate) fn each_name<'a, T>(
     fields: &mut Fields,
-    items: &[&RawValue],
-    at: Place<'_>,
+    list: Field<'a, '_>,
+    items: &[&'a RawValue],
     read: impl Fn(&str) -> Result<T, BadName>,
 ) -> Vec<T> {
     let mut names = Vec::with_capacity(items.len());
-    for (place, item) in items.iter().enumerate() {
-        let Some(text) = fields.string(Some(item), at.item(place)) else { continue };
+    for (index, item) in items.iter().enumerate() {
+        let item = list.item(index, item);
+        let Some(text) = fields.string(item) else { continue };
         match read(&text) {
             Ok(name) => names.push(name),
-            Err(bad) => fields.refuse(at.item(place), "INVALID_NAME", bad.to_string()),
+            Err(bad) => fields.refuse(item.at, "INVALID_NAME", bad.to_string()),
         }
     }
     names

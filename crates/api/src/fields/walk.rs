@@ -7,13 +7,13 @@ use serde_json::value::RawValue;
 
 use super::shorten;
 
-/// The name of a field: its place among the known ones, or what it is.
+/// The name of a field: its index among the known ones, or the name itself.
 pub(super) enum Name {
     Known(usize),
     Unknown(String),
 }
 
-/// Calls `each` for every field of an object. An error is one of a name that is no Unicode.
+/// Calls `each` for every field of an object. An error means that a name is not Unicode.
 pub(super) fn object<'a>(
     object: &'a RawValue,
     names: &[&str],
@@ -21,6 +21,15 @@ pub(super) fn object<'a>(
 ) -> serde_json::Result<()> {
     let mut json = serde_json::Deserializer::from_str(object.get());
     json.deserialize_map(ObjectVisitor { names, each })
+}
+
+/// The first pairs of an object, in order. An error means that a name is not Unicode.
+pub(super) fn pairs(
+    object: &RawValue,
+    most: usize,
+) -> serde_json::Result<Vec<(String, &RawValue)>> {
+    let mut json = serde_json::Deserializer::from_str(object.get());
+    json.deserialize_map(PairsVisitor { most })
 }
 
 /// The first items of an array, and how many it has.
@@ -70,6 +79,30 @@ impl Visitor<'_> for NameSeed<'_> {
     fn visit_str<E: Error>(self, name: &str) -> Result<Name, E> {
         let known = self.0.iter().position(|known| *known == name);
         Ok(known.map_or_else(|| Name::Unknown(shorten(name)), Name::Known))
+    }
+}
+
+struct PairsVisitor {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while pairs.len() < self.most {
+            match map.next_entry()? {
+                Some(pair) => pairs.push(pair),
+                None => return Ok(pairs),
+            }
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(pairs)
     }
 }
 

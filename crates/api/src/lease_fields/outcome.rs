@@ -3,75 +3,66 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_client::wire::OutcomeKind;
+use duly_client::wire::{LastProgress, OutcomeKind, OutcomeView, TaskError};
 use duly_core::json::{self, BadJson};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::limits::{BACK_OFF, COUNT, RESULT_BYTES, RUN_AHEAD};
 use duly_core::log::{self, LogChunk};
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
-use serde_json::value::RawValue;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as BadWord;
 
-use super::report::last_progress;
+use super::report::progress_of;
 use super::{required_epoch, required_id};
-use crate::fields::{Fields, Place};
+use crate::fields::{Field, Fields, Object};
 
 /// Characters of an error's code.
 const CODE_CHARS: usize = 64;
-/// The fields of an outcome.
-const NAMES: [&str; 10] = [
-    "taskId",
-    "epoch",
-    "outcome",
-    "result",
-    "error",
-    "afterSeconds",
-    "elapsedSeconds",
-    "progress",
-    "log",
-    "logOffset",
-];
 
-/// `{taskId, epoch, outcome, result?, error?, afterSeconds?, elapsedSeconds?, progress?, log?,
-/// logOffset?}`
+/// Reads an [`OutcomeView`].
 pub(super) fn read(
     fields: &mut Fields,
-    value: &RawValue,
-    at: Place<'_>,
+    item: Field<'_, '_>,
     random: &dyn Random,
 ) -> Option<Finish> {
-    let [task, epoch, kind, result, error, after, elapsed, progress, log, offset] =
-        fields.object(value, at, NAMES)?;
-    let task = required_id(fields, task, at.field("taskId"));
-    let epoch = required_epoch(fields, epoch, at.field("epoch"));
-    let kind = read_kind(fields, kind, at.field("outcome"));
+    let object = fields.object::<OutcomeView>(item)?;
+    let task = required_id(fields, object.field("taskId"));
+    let epoch = required_epoch(fields, object.field("epoch"));
+    let kind = read_kind(fields, object.field("outcome"));
     if let Some(kind) = kind {
-        let is_failure = matches!(kind, OutcomeKind::Retry | OutcomeKind::Fail);
-        let mut only = |goes: bool, value: Option<&RawValue>, name, with| {
-            if value.is_some() && !goes {
-                let detail = format!("goes only with {with}");
-                fields.refuse(at.field(name), "CONFLICTING_FIELDS", detail);
-            }
-        };
-        only(kind == OutcomeKind::Success, result, "result", "success");
-        only(is_failure, error, "error", "retry and fail");
-        only(kind == OutcomeKind::Retry, after, "afterSeconds", "retry");
-        if is_failure {
-            fields.required(error, at.field("error"));
-        }
+        check_kind(fields, &object, kind);
     }
-    let here = at.field("result");
-    let result = result
-        .and_then(|result| checked_json(fields, result, here, (RESULT_BYTES, "RESULT_TOO_LARGE")));
-    let error = error.and_then(|error| read_error(fields, error, at.field("error")));
-    let after = fields.seconds(after, at.field("afterSeconds"), BACK_OFF);
-    let ran = fields.seconds(elapsed, at.field("elapsedSeconds"), RUN_AHEAD);
-    let progress = progress.and_then(|value| last_progress(fields, value, at.field("progress")));
-    let offset = fields.whole(offset, at.field("logOffset"), 0..=COUNT).unwrap_or(0);
-    let log = fields.string(log, at.field("log"));
+    let result = checked_json(fields, object.field("result"), (RESULT_BYTES, "RESULT_TOO_LARGE"));
+    let error = read_error(fields, object.field("error"));
+    let after = fields.seconds(object.field("afterSeconds"), BACK_OFF);
+    let ran = fields.seconds(object.field("elapsedSeconds"), RUN_AHEAD);
+    let progress = fields.object::<LastProgress>(object.field("progress"));
+    let progress = progress.and_then(|object| progress_of(fields, &object));
+    let offset = fields.whole(object.field("logOffset"), 0..=COUNT).unwrap_or(0);
+    let log = fields.string(object.field("log"));
     let log = log.map(|text| LogChunk { offset, text: log::plain(&text).into() });
     let outcome = outcome(kind?, result, error, after, random)?;
     Some(Finish { task: task?, epoch: epoch?, outcome, ran, progress, log })
+}
+
+/// Some fields go only with some kinds of outcomes.
+fn check_kind(fields: &mut Fields, object: &Object<'_, '_>, kind: OutcomeKind) {
+    let is_failure = matches!(kind, OutcomeKind::Retry | OutcomeKind::Fail);
+    for (name, is_allowed, with) in [
+        ("result", kind == OutcomeKind::Success, "success"),
+        ("error", is_failure, "retry and fail"),
+        ("afterSeconds", kind == OutcomeKind::Retry, "retry"),
+    ] {
+        let field = object.field(name);
+        if field.is_given() && !is_allowed {
+            fields.refuse(field.at, "CONFLICTING_FIELDS", format!("goes only with {with}"));
+        }
+    }
+    if is_failure {
+        fields.required(object.field("error"));
+    }
 }
 
 fn outcome(
@@ -89,32 +80,26 @@ fn outcome(
     })
 }
 
-fn read_kind(fields: &mut Fields, value: Option<&RawValue>, at: Place<'_>) -> Option<OutcomeKind> {
-    let value = fields.required(value, at)?;
-    let text = fields.string(Some(value), at)?;
-    match text.as_str() {
-        "success" => Some(OutcomeKind::Success),
-        "retry" => Some(OutcomeKind::Retry),
-        "fail" => Some(OutcomeKind::Fail),
-        "release" => Some(OutcomeKind::Release),
-        _ => {
-            fields.refuse(at, "UNKNOWN_WORD", "must be success, retry, fail or release");
-            None
-        }
-    }
+fn read_kind(fields: &mut Fields, field: Field<'_, '_>) -> Option<OutcomeKind> {
+    let field = fields.required(field);
+    let text = fields.string(field)?;
+    let kind: Result<_, BadWord> = OutcomeKind::deserialize(text.into_deserializer());
+    kind.map_err(|_| {
+        fields.refuse(field.at, "UNKNOWN_WORD", "must be success, retry, fail or release");
+    })
+    .ok()
 }
 
 /// Any JSON of at most so many bytes, kept as it is spelled; more is refused with this code.
 pub(super) fn checked_json(
     fields: &mut Fields,
-    value: &RawValue,
-    at: Place<'_>,
+    field: Field<'_, '_>,
     (most, too_large): (usize, &'static str),
 ) -> Option<Arc<str>> {
-    let text = value.get();
+    let text = field.value?.get();
     if text.len() > most {
         let detail = format!("is {} bytes; the limit is {most}", text.len());
-        fields.refuse(at, too_large, detail);
+        fields.refuse(field.at, too_large, detail);
         return None;
     }
     if let Err(bad) = json::check(text) {
@@ -123,24 +108,21 @@ pub(super) fn checked_json(
             BadJson::Nul => "NUL_CHARACTER",
             BadJson::HalfCharacter => "INVALID_UNICODE",
         };
-        fields.refuse(at, code, bad.to_string());
+        fields.refuse(field.at, code, bad.to_string());
         return None;
     }
     Some(text.into())
 }
 
-/// `{code, message}`
-fn read_error(fields: &mut Fields, value: &RawValue, at: Place<'_>) -> Option<Failure> {
-    let [code, message] = fields.object(value, at, ["code", "message"])?;
-    let here = at.field("code");
-    let code = fields.required(code, here);
-    let code = fields.string(code, here);
+fn read_error(fields: &mut Fields, field: Field<'_, '_>) -> Option<Failure> {
+    let object = fields.object::<TaskError>(field)?;
+    let field = fields.required(object.field("code"));
+    let code = fields.string(field);
     if code.as_deref().is_some_and(|code| !is_code(code)) {
-        fields.refuse(here, "INVALID_CODE", "must match [A-Z][A-Z0-9_]{0,63}");
+        fields.refuse(field.at, "INVALID_CODE", "must match [A-Z][A-Z0-9_]{0,63}");
     }
-    let here = at.field("message");
-    let message = fields.required(message, here);
-    let message = fields.string(message, here);
+    let message = fields.required(object.field("message"));
+    let message = fields.string(message);
     Some(Failure::new(&code?, plain(message?)))
 }
 
@@ -150,7 +132,7 @@ fn is_code(text: &str) -> bool {
     first && text.bytes().all(rest) && text.len() <= CODE_CHARS
 }
 
-/// Text for people: what databases refuse is replaced, since no outcome may be lost for it.
+/// Text for people. A character that databases refuse is replaced: it must not cost an outcome.
 pub(super) fn plain(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

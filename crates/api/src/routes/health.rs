@@ -12,6 +12,7 @@ use duly_client::wire::{Liveness, Readiness, Version};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::query;
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// Needs nothing but the process itself: restart the server if this fails.
 #[utoipa::path(
     get, path = "/livez", operation_id = "get_liveness", tag = "health",
+    extensions(("x-duly-access" = json!(Access::Public))),
     responses((status = 200, description = "It does", body = Liveness)),
 )]
 pub(crate) async fn get_liveness() -> Json<Liveness> {
@@ -41,6 +43,7 @@ pub(crate) async fn get_liveness() -> Json<Liveness> {
 /// Ask whether the server should get requests
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_readiness", tag = "health",
+    extensions(("x-duly-access" = json!(Access::Public))),
     params(("verbose" = Option<String>, Query, description = "Show each check by itself")),
     responses(
         (status = 200, description = "It should", body = Readiness),
@@ -76,6 +79,7 @@ pub(crate) async fn get_readiness(State(app): State<App>, uri: Uri) -> Result<Re
 /// Ask which server this is
 #[utoipa::path(
     get, path = "/version", operation_id = "get_version", tag = "health",
+    extensions(("x-duly-access" = json!(Access::Public))),
     responses((status = 200, description = "This one", body = Version)),
 )]
 pub(crate) async fn get_version() -> Json<Version> {

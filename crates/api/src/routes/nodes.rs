@@ -8,6 +8,7 @@ use duly_engine::command::nodes::Cluster;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -22,6 +23,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// stays listed for a day.
 #[utoipa::path(
     get, path = "/nodes", operation_id = "list_nodes", tag = "nodes",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     responses(
         (status = 200, description = "All of them", body = NodeList),
     ),

@@ -13,6 +13,7 @@ use duly_core::ports::store::VersionedSettings;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -29,6 +30,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// They hold for the whole installation. `effective` says what null means on this server.
 #[utoipa::path(
     get, path = "/settings", operation_id = "get_settings", tag = "settings",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     responses(
         (status = 200, description = "The newest settings", body = SettingsAnswer, headers(
             ("ETag" = String, description = "The version, quoted, for `If-Match`"))),

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::{Path, Request, State};
-use axum::http::HeaderMap;
 use duly_client::wire::{DrainRequest, Problem, WorkerHome, WorkerLife, WorkerList, WorkerView};
 use duly_core::id::SessionId;
 use duly_core::ports::store::WorkerState;
@@ -13,7 +12,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::PathId;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::{body, order_fields};
 
@@ -28,13 +29,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// was killed stays listed until its silence is noticed.
 #[utoipa::path(
     get, path = "/workers", operation_id = "list_workers", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     responses((status = 200, description = "All of them", body = WorkerList)),
 )]
 pub(crate) async fn list_workers(
     State(app): State<App>,
-    headers: HeaderMap,
+    caller: Caller,
 ) -> Result<Json<WorkerList>, ApiError> {
-    let Workers { workers, now } = app.engine.workers(&app.tenant_of(&headers)?).await?;
+    let Workers { workers, now } = app.engine.workers(&caller.tenant).await?;
     let items = workers.into_iter().map(|worker| view(worker, now)).collect();
     Ok(Json(WorkerList { items, next_cursor: None }))
 }
@@ -47,6 +49,7 @@ pub(crate) async fn list_workers(
 /// worker is told with the answer to its next heartbeat.
 #[utoipa::path(
     post, path = "/workers/{id}/drain", operation_id = "drain_worker", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The worker's id: that of its session")),
     request_body(content = Option<DrainRequest>, description = "May be left out"),
     responses(
@@ -57,14 +60,15 @@ pub(crate) async fn list_workers(
 )]
 pub(crate) async fn drain_worker(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Json<WorkerView>, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let drain = order_fields::drain(&body.bytes)?;
     let id = id.ok().and_then(|Path(id)| id.parse::<SessionId>().ok());
     let id = id.ok_or_else(unknown_worker)?;
-    let found = app.engine.drain_worker(&app.tenant_of(&headers)?, id, drain).await;
+    let found = app.engine.drain_worker(&caller.tenant, id, drain).await;
     let found = found.map_err(|error| match error {
         Error::UnknownSession => unknown_worker(),
         error => error.into(),

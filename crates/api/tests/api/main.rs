@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, which clippy cannot see here")]
 
+mod access;
 mod attempts;
 mod bad_input;
 mod batch;
@@ -23,6 +24,7 @@ mod reports;
 mod server;
 mod sessions;
 mod settings;
+mod streams;
 mod support;
 mod tasks;
 mod tenants;

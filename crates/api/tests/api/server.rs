@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::Router;
 use duly_api::Config;
 use duly_client::Client;
 use duly_client::wire::{CancelRequest, RegisterRequest, SubmitRequest, WorkerLife};
@@ -14,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::support::router;
 
-struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
@@ -22,24 +23,29 @@ struct Server {
 
 impl Server {
     async fn start(config: Config) -> Self {
+        Self::serve(router(), config).await
+    }
+
+    /// Serves these routes.
+    pub(crate) async fn serve(router: Router, config: Config) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let serving = duly_api::serve(listener, router(), config, shutdown.clone());
+        let serving = duly_api::serve(listener, router, config, shutdown.clone());
         Self { address, shutdown, task: TaskTracker::new().spawn(serving) }
     }
 
-    async fn connect(&self) -> TcpStream {
+    pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         within_seconds(self.task).await.unwrap();
     }
 }
 
-fn impatient() -> Config {
+pub(crate) fn impatient() -> Config {
     Config {
         header_timeout: Duration::from_millis(100),
         idle_timeout: Duration::from_millis(100),
@@ -47,19 +53,19 @@ fn impatient() -> Config {
     }
 }
 
-async fn within_seconds<T>(waiting: impl Future<Output = T>) -> T {
+pub(crate) async fn within_seconds<T>(waiting: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("an answer in time")
 }
 
 /// All that comes until the server closes the connection.
-async fn read_to_end(stream: &mut TcpStream) -> String {
+pub(crate) async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A reset is also an end.
     drop(within_seconds(stream.read_to_end(&mut bytes)).await);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-const LIVEZ: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+pub(crate) const LIVEZ: &[u8] = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test]
 async fn peers_that_say_nothing_or_half_are_closed() {

@@ -6,10 +6,12 @@ use duly_client::wire::{BulkView, Problem};
 use duly_engine::command::control;
 
 use super::{absent, bulk_id};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields};
+use crate::{body, fields};
 
 /// Abort a bulk action
 ///
@@ -17,6 +19,7 @@ use crate::{body, order_fields};
 #[utoipa::path(
     post, path = "/bulk-actions/{id}/abort", operation_id = "abort_bulk_action",
     tag = "bulk actions",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The bulk action's id, or its \
         first 13 or more characters if they are those of one only")),
     responses(
@@ -31,12 +34,13 @@ use crate::{body, order_fields};
 )]
 pub(crate) async fn abort_bulk_action(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Json<BulkView>, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
-    order_fields::nothing(&body.bytes)?;
-    let tenant = &app.tenant_of(&headers)?;
+    let body = body::read_optional_json(&app, request).await?;
+    fields::expect_no_fields(&body.bytes)?;
+    let tenant = &caller.tenant;
     match app.engine.abort_bulk(tenant, bulk_id(&app, tenant, id).await?).await {
         Ok(task) => Ok(Json(BulkView::from(task))),
         Err(control::Error::Store(error)) => Err(error.into()),

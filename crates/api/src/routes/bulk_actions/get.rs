@@ -2,11 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use duly_client::wire::{BulkView, Problem};
 
 use super::{absent, bulk_id};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::query;
 use crate::routes::PathId;
@@ -17,6 +19,7 @@ use crate::routes::tasks::get::patience;
 /// With `wait` the answer comes as soon as it has ended, or after that time as it is then.
 #[utoipa::path(
     get, path = "/bulk-actions/{id}", operation_id = "get_bulk_action", tag = "bulk actions",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("id" = String, Path, description = "The bulk action's id, or its first 13 or \
             more characters if they are those of one only"),
@@ -33,13 +36,13 @@ use crate::routes::tasks::get::patience;
 )]
 pub(crate) async fn get_bulk_action(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Json<BulkView>, ApiError> {
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let found = app.engine.bulk(tenant, bulk_id(&app, tenant, id).await?, wait).await?;
     Ok(Json(BulkView::from(found.ok_or_else(absent)?)))
 }

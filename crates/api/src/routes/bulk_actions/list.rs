@@ -2,14 +2,16 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use duly_client::wire::{BulkPage, BulkView, Problem};
 use duly_core::filter::Filter;
 use duly_core::limits::{DEFAULT_PAGE, PAGE};
 use duly_core::name::TypeName;
 use duly_core::ports::store::ListTasks;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::ApiError;
 use crate::{cursor, query};
@@ -20,6 +22,7 @@ use crate::{cursor, query};
 /// null.
 #[utoipa::path(
     get, path = "/bulk-actions", operation_id = "list_bulk_actions", tag = "bulk actions",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, example = 50,
             description = "How many; 50 if absent"),
@@ -33,13 +36,13 @@ use crate::{cursor, query};
 )]
 pub(crate) async fn list_bulk_actions(
     State(app): State<App>,
+    caller: Caller,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Json<BulkPage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
     // The same list of tasks under another name, so its cursors are told apart by the filter.
-    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: "type:duly.bulk" };
+    let scope = Scope { tenant: &caller.tenant, filter: "type:duly.bulk" };
     let before = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
     let filter = Filter { task_type: Some(TypeName::bulk()), ..Filter::default() };
     let page = ListTasks { tenant: scope.tenant.clone(), filter, before, limit };

@@ -3,14 +3,16 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{BulkAnswer, BulkPreview, BulkRequest, BulkView, Problem};
 use duly_core::limits::BODY_BYTES;
 use duly_engine::command::bulk::Preview;
 use duly_engine::command::submit::Accepted;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::tasks::submit::{REPLAYED, header_key};
 use crate::{body, bulk_fields};
@@ -22,6 +24,7 @@ use crate::{body, bulk_fields};
 /// nothing is done, and the answer tells for how many tasks it would be.
 #[utoipa::path(
     post, path = "/bulk-actions", operation_id = "start_bulk_action", tag = "bulk actions",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key with the same \
         body gives the same order, for 24 hours")),
     request_body(content = BulkRequest),
@@ -37,10 +40,12 @@ use crate::{body, bulk_fields};
 )]
 pub(crate) async fn start_bulk_action(
     State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
-    let tenant = &app.tenant_of(&headers)?;
+    let body = body::read_json(&app, request, BODY_BYTES).await?;
+    let tenant = &caller.tenant;
     let key = header_key(&headers)?;
     let read = bulk_fields::read(&body.bytes, app.engine.now().await?)?;
     if read.dry_run {

@@ -4,8 +4,10 @@ use axum::Json;
 use axum::extract::{Request, State};
 use duly_client::wire::{Problem, PurgeDeadAnswer, PurgeDeadRequest};
 
+use crate::access::Access;
 use crate::app::App;
 use crate::body;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::order_fields::{self, PurgeDead};
 
@@ -15,6 +17,7 @@ use crate::order_fields::{self, PurgeDead};
 /// `"all": true`. One request takes 100,000 at the most; `more` says whether some are left.
 #[utoipa::path(
     post, path = "/dlq/purge", operation_id = "purge_dead_letters", tag = "dead letters",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     request_body(content = PurgeDeadRequest),
     responses(
         (status = 200, description = "How many are gone", body = PurgeDeadAnswer),
@@ -24,12 +27,13 @@ use crate::order_fields::{self, PurgeDead};
 )]
 pub(crate) async fn purge_dead_letters(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<PurgeDeadAnswer>, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let order = PurgeDead::read(&body.bytes)?;
     let filter = order_fields::filter(&order.filter, app.engine.now().await?)?;
     order.check(&filter)?;
-    let bulk = app.engine.purge_dead(&app.tenant_of(&headers)?, filter).await?;
+    let bulk = app.engine.purge_dead(&caller.tenant, filter).await?;
     Ok(Json(PurgeDeadAnswer { purged: bulk.count as u64, more: bulk.more }))
 }

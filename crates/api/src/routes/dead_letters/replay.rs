@@ -4,8 +4,10 @@ use axum::Json;
 use axum::extract::{Request, State};
 use duly_client::wire::{ReplayDeadAnswer, ReplayDeadRequest};
 
+use crate::access::Access;
 use crate::app::App;
 use crate::body;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::order_fields::{self, ReplayDead};
 
@@ -16,6 +18,7 @@ use crate::order_fields::{self, ReplayDead};
 /// request takes 100,000 at the most; `more` says whether some are left.
 #[utoipa::path(
     post, path = "/dlq/replay", operation_id = "replay_dead_letters", tag = "dead letters",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     request_body(content = Option<ReplayDeadRequest>, description = "All of them, at once, if \
         left out"),
     responses(
@@ -24,11 +27,12 @@ use crate::order_fields::{self, ReplayDead};
 )]
 pub(crate) async fn replay_dead_letters(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<ReplayDeadAnswer>, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let ReplayDead { filter, per_second } = ReplayDead::read(&body.bytes)?;
     let filter = order_fields::filter(&filter, app.engine.now().await?)?;
-    let bulk = app.engine.replay_dead(&app.tenant_of(&headers)?, filter, per_second).await?;
+    let bulk = app.engine.replay_dead(&caller.tenant, filter, per_second).await?;
     Ok(Json(ReplayDeadAnswer { replayed: bulk.count as u64, more: bulk.more }))
 }

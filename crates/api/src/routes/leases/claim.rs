@@ -5,7 +5,9 @@ use axum::extract::{Request, State};
 use duly_client::wire::{ClaimAnswer, ClaimRequest, LeaseRef, LeaseView, Problem};
 use duly_core::limits::BODY_BYTES;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::{body, lease_fields};
 
@@ -18,6 +20,7 @@ use crate::{body, lease_fields};
 /// `types` narrow this one claim to some of what the session registered.
 #[utoipa::path(
     post, path = "/leases", operation_id = "claim_leases", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     request_body(content = ClaimRequest),
     responses(
         (status = 200, description = "The leases, perhaps none", body = ClaimAnswer),
@@ -29,13 +32,14 @@ use crate::{body, lease_fields};
 )]
 pub(crate) async fn claim_leases(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<ClaimAnswer>, ApiError> {
-    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let body = body::read_json(&app, request, BODY_BYTES).await?;
     let mut asked = lease_fields::claim(&body.bytes)?;
     // The claim may wait for a minute; its body need not.
     drop(body);
-    let tenant = app.tenant_of(&headers)?;
+    let tenant = caller.tenant;
     if asked.is_narrowed() {
         asked.narrow(&app.engine.session(&tenant, asked.claim.session).await?)?;
     }

@@ -5,7 +5,9 @@ use axum::extract::{Request, State};
 use duly_client::wire::{FinishAnswer, FinishRequest, FinishedView, Problem};
 use duly_core::limits::BATCH_BYTES;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::{body, lease_fields};
 
@@ -16,6 +18,7 @@ use crate::{body, lease_fields};
 /// request, and nothing is committed.
 #[utoipa::path(
     post, path = "/leases/finish", operation_id = "finish_leases", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     request_body(content = FinishRequest, description = "At most 1,000 outcomes and 32 MiB"),
     responses(
         (status = 200, description = "One answer per outcome, in order", body = FinishAnswer),
@@ -27,13 +30,14 @@ use crate::{body, lease_fields};
 )]
 pub(crate) async fn finish_leases(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<FinishAnswer>, ApiError> {
-    let (headers, body) = body::read_json(&app, request, BATCH_BYTES).await?;
+    let body = body::read_json(&app, request, BATCH_BYTES).await?;
     let (session, batch) = lease_fields::finishes(&body.bytes, &app.random)?;
     drop(body);
     let leases: Vec<_> = batch.iter().map(|finish| (finish.task, finish.epoch)).collect();
-    let finished = app.engine.finish(&app.tenant_of(&headers)?, session, batch).await?;
+    let finished = app.engine.finish(&caller.tenant, session, batch).await?;
     let view = |((task_id, epoch), finished): ((_, _), duly_core::lease::Finished)| FinishedView {
         task_id,
         epoch,

@@ -6,7 +6,9 @@ use duly_client::wire::{LogsRequest, Problem, ProgressRequest, ReportAnswer, Rep
 use duly_core::limits::BATCH_BYTES;
 use duly_core::ports::store::Report;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::{body, lease_fields};
 
@@ -16,6 +18,7 @@ use crate::{body, lease_fields};
 /// item is taken or refused by itself.
 #[utoipa::path(
     post, path = "/leases/progress", operation_id = "report_progress", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     request_body(content = ProgressRequest, description = "At most 1,000 items and 32 MiB"),
     responses(
         (status = 200, description = "One answer per item, in order", body = ReportAnswer),
@@ -27,9 +30,10 @@ use crate::{body, lease_fields};
 )]
 pub(crate) async fn report_progress(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<ReportAnswer>, ApiError> {
-    report(&app, request, lease_fields::report::progress).await
+    report(&app, &caller, request, lease_fields::report::progress).await
 }
 
 /// Say what attempts log
@@ -39,6 +43,7 @@ pub(crate) async fn report_progress(
 /// attempt's log are kept.
 #[utoipa::path(
     post, path = "/leases/logs", operation_id = "report_logs", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     request_body(content = LogsRequest, description = "At most 1,000 items and 32 MiB"),
     responses(
         (status = 200, description = "One answer per item, in order", body = ReportAnswer),
@@ -50,21 +55,23 @@ pub(crate) async fn report_progress(
 )]
 pub(crate) async fn report_logs(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Json<ReportAnswer>, ApiError> {
-    report(&app, request, lease_fields::report::logs).await
+    report(&app, &caller, request, lease_fields::report::logs).await
 }
 
 async fn report(
     app: &App,
+    caller: &Caller,
     request: Request,
     read: fn(&[u8]) -> Result<Report, ApiError>,
 ) -> Result<Json<ReportAnswer>, ApiError> {
-    let (headers, body) = body::read_json(app, request, BATCH_BYTES).await?;
+    let body = body::read_json(app, request, BATCH_BYTES).await?;
     let report = read(&body.bytes)?;
     drop(body);
     let leases: Vec<_> = report.items.iter().map(|item| (item.task, item.epoch)).collect();
-    let reported = app.engine.report(&app.tenant_of(&headers)?, report).await?;
+    let reported = app.engine.report(&caller.tenant, report).await?;
     let items = leases.into_iter().zip(reported).map(|((task_id, epoch), reported)| {
         let status = reported.into();
         ReportedView { task_id, epoch, status }

@@ -2,13 +2,15 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use duly_client::wire::{Problem, QueuePage};
 use duly_core::limits::{DEFAULT_PAGE, LIST_COUNT_ROWS, PAGE};
 use duly_core::ports::store::{ListQueues, QueueList};
 
 use super::view;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::ApiError;
 use crate::{cursor, query};
@@ -19,6 +21,7 @@ use crate::{cursor, query};
 /// Counting ends at 1,000 here, at 10,000 for one queue; `more` then says so.
 #[utoipa::path(
     get, path = "/queues", operation_id = "list_queues", tag = "queues",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, example = 50,
             description = "How many; 50 if absent"),
@@ -32,12 +35,12 @@ use crate::{cursor, query};
 )]
 pub(crate) async fn list_queues(
     State(app): State<App>,
+    caller: Caller,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Json<QueuePage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
-    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: "" };
+    let scope = Scope { tenant: &caller.tenant, filter: "" };
     let after = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
     let tenant = scope.tenant.clone();
     let page = ListQueues { tenant, after, limit, count_to: LIST_COUNT_ROWS };

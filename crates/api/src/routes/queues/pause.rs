@@ -7,10 +7,12 @@ use duly_core::limits::PAUSED_QUEUES;
 use duly_core::ports::store::PauseQueue;
 
 use super::{absent, queue_name, view};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields};
+use crate::{body, fields, order_fields};
 
 /// Pause a queue
 ///
@@ -18,6 +20,7 @@ use crate::{body, order_fields};
 /// handed to a worker goes on. Pausing a paused queue changes the note.
 #[utoipa::path(
     post, path = "/queues/{queue}/pause", operation_id = "pause_queue", tag = "queues",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("queue" = String, Path, description = "The queue's name")),
     request_body(content = Option<PauseRequest>, description = "May be left out"),
     responses(
@@ -30,12 +33,13 @@ use crate::{body, order_fields};
 )]
 pub(crate) async fn pause_queue(
     State(app): State<App>,
+    caller: Caller,
     queue: PathId,
     request: Request,
 ) -> Result<Json<QueueView>, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let note = order_fields::note(&body.bytes)?;
-    let (tenant, queue) = (app.tenant_of(&headers)?, queue_name(queue)?);
+    let (tenant, queue) = (caller.tenant, queue_name(queue)?);
     let order = PauseQueue { tenant: tenant.clone(), queue, note };
     let state = app.engine.pause_queue(order).await?.ok_or_else(too_many)?;
     Ok(Json(view(&app, &tenant, state)))
@@ -51,6 +55,7 @@ fn too_many() -> ApiError {
 /// What waits in it starts again. Resuming a queue that is not paused changes nothing.
 #[utoipa::path(
     post, path = "/queues/{queue}/resume", operation_id = "resume_queue", tag = "queues",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("queue" = String, Path, description = "The queue's name")),
     responses(
         (status = 200, description = "The queue, going on", body = QueueView),
@@ -62,12 +67,13 @@ fn too_many() -> ApiError {
 )]
 pub(crate) async fn resume_queue(
     State(app): State<App>,
+    caller: Caller,
     queue: PathId,
     request: Request,
 ) -> Result<Json<QueueView>, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
-    order_fields::nothing(&body.bytes)?;
-    let (tenant, queue) = (app.tenant_of(&headers)?, queue_name(queue)?);
+    let body = body::read_optional_json(&app, request).await?;
+    fields::expect_no_fields(&body.bytes)?;
+    let (tenant, queue) = (caller.tenant, queue_name(queue)?);
     let state = app.engine.resume_queue(&tenant, &queue).await?;
     Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
 }

@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use duly_client::wire::{Problem, QueueView};
 
 use super::{absent, queue_name, view};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::PathId;
 
@@ -15,6 +16,7 @@ use crate::routes::PathId;
 /// What waits, runs and failed in it, and how fast tasks come and start.
 #[utoipa::path(
     get, path = "/queues/{queue}/stats", operation_id = "queue_stats", tag = "queues",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(("queue" = String, Path, description = "The queue's name")),
     responses(
         (status = 200, description = "The queue", body = QueueView),
@@ -24,10 +26,10 @@ use crate::routes::PathId;
 )]
 pub(crate) async fn queue_stats(
     State(app): State<App>,
+    caller: Caller,
     queue: PathId,
-    headers: HeaderMap,
 ) -> Result<Json<QueueView>, ApiError> {
-    let tenant = app.tenant_of(&headers)?;
+    let tenant = caller.tenant;
     let state = app.engine.queue(&tenant, &queue_name(queue)?).await?;
     Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
 }

@@ -5,7 +5,9 @@ use axum::extract::{Request, State};
 use duly_client::wire::{HeartbeatAnswer, HeartbeatRequest, Problem};
 
 use super::session_id;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::PathId;
 use crate::{body, session_fields};
@@ -16,6 +18,7 @@ use crate::{body, session_fields};
 /// `waitSeconds` it comes as soon as one is.
 #[utoipa::path(
     post, path = "/sessions/{id}/heartbeat", operation_id = "beat_session", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     params(("id" = String, Path, description = "The session's id")),
     request_body(content = HeartbeatRequest, description = "At most 10,000 of each; may be left \
         out by a worker that holds nothing"),
@@ -27,14 +30,15 @@ use crate::{body, session_fields};
 )]
 pub(crate) async fn beat_session(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
     let session = session_id(id)?;
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let (beat, patience) = session_fields::beat(&body.bytes, session)?;
     // The answer may wait for a minute; the body need not.
     drop(body);
-    let news = app.engine.heartbeat(&app.tenant_of(&headers)?, beat, patience).await?;
+    let news = app.engine.heartbeat(&caller.tenant, beat, patience).await?;
     Ok(Json(HeartbeatAnswer::new(&news.taken_back, news.drain)))
 }

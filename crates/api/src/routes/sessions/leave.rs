@@ -1,11 +1,13 @@
 //! `DELETE /sessions/{id}`
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use duly_client::wire::Problem;
 
 use super::session_id;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::PathId;
 
@@ -15,6 +17,7 @@ use crate::routes::PathId;
 /// once.
 #[utoipa::path(
     delete, path = "/sessions/{id}", operation_id = "end_session", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     params(("id" = String, Path, description = "The session's id")),
     responses(
         (status = 204, description = "The session has ended"),
@@ -24,9 +27,9 @@ use crate::routes::PathId;
 )]
 pub(crate) async fn end_session(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
-    headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    app.engine.leave(&app.tenant_of(&headers)?, session_id(id)?).await?;
+    app.engine.leave(&caller.tenant, session_id(id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

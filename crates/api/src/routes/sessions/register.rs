@@ -6,7 +6,9 @@ use axum::http::StatusCode;
 use duly_client::wire::{Problem, RegisterRequest, Registration};
 use duly_core::limits::BODY_BYTES;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::{body, session_fields};
 
@@ -16,6 +18,7 @@ use crate::{body, session_fields};
 /// `heartbeatSeconds`, and is taken for dead after `ttlSeconds` of silence.
 #[utoipa::path(
     post, path = "/sessions", operation_id = "register_worker", tag = "workers",
+    extensions(("x-duly-access" = json!(Access::Worker))),
     request_body(content = RegisterRequest),
     responses(
         (status = 201, description = "The session is open", body = Registration),
@@ -25,10 +28,11 @@ use crate::{body, session_fields};
 )]
 pub(crate) async fn register_worker(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<(StatusCode, Json<Registration>), ApiError> {
-    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
-    let worker = session_fields::worker(&body.bytes, &app.tenant_of(&headers)?)?;
+    let body = body::read_json(&app, request, BODY_BYTES).await?;
+    let worker = session_fields::worker(&body.bytes, &caller.tenant)?;
     let registered = app.engine.register(worker).await?;
     let registration = Registration {
         session_id: registered.session,

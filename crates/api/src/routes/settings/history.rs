@@ -2,12 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use duly_client::wire::{Problem, SettingsPage, SettingsVersion};
 use duly_core::limits::{DEFAULT_PAGE, SETTINGS_VERSIONS};
 use duly_core::ports::store::ListSettings;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::cursor::{Scope, SettingsPlace};
 use crate::error::ApiError;
 use crate::{cursor, query};
@@ -17,6 +19,7 @@ use crate::{cursor, query};
 /// Newest first. The last 100 are kept.
 #[utoipa::path(
     get, path = "/settings/history", operation_id = "list_settings", tag = "settings",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, example = 20,
             description = "How many versions; 50 if absent"),
@@ -30,12 +33,12 @@ use crate::{cursor, query};
 )]
 pub(crate) async fn list_settings(
     State(app): State<App>,
+    caller: Caller,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Json<SettingsPage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, SETTINGS_VERSIONS)?;
-    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: "" };
+    let scope = Scope { tenant: &caller.tenant, filter: "" };
     let place = cursor.map(|cursor| cursor::decode::<SettingsPlace>(scope, &cursor)).transpose()?;
     // One more than asked for tells whether there is another page.
     let page = ListSettings { before: place.map(|place| place.0), limit: limit + 1 };

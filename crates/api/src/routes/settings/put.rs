@@ -1,11 +1,13 @@
 //! `PUT /settings`
 
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use duly_client::wire::{Problem, SettingsAnswer, SettingsRequest};
 use duly_core::limits::BODY_BYTES;
 
 use super::answer;
+use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::{body, if_match, settings_fields};
@@ -17,6 +19,7 @@ use crate::{body, if_match, settings_fields};
 /// undoes what somebody else has just changed.
 #[utoipa::path(
     put, path = "/settings", operation_id = "put_settings", tag = "settings",
+    extensions(("x-duly-access" = json!(Access::Admin))),
     params(("If-Match" = String, Header, example = "*",
         description = "The version that was read, quoted; `*` for any")),
     request_body(content = SettingsRequest),
@@ -31,9 +34,10 @@ use crate::{body, if_match, settings_fields};
 )]
 pub(crate) async fn put_settings(
     State(app): State<App>,
+    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let body = body::read_json(&app, request, BODY_BYTES).await?;
     let expected = if_match::read(&headers)?;
     let change = settings_fields::change(&body.bytes)?;
     let made = app.engine.put_settings(expected, change).await?;

@@ -1,11 +1,13 @@
 //! `POST /settings/rollback`
 
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use duly_client::wire::{Problem, RollbackRequest, SettingsAnswer};
 use duly_core::limits::BODY_BYTES;
 
 use super::answer;
+use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::{body, if_match, settings_fields};
@@ -15,6 +17,7 @@ use crate::{body, if_match, settings_fields};
 /// Makes a new version with the content of an old one that is kept; 0 stands for the defaults.
 #[utoipa::path(
     post, path = "/settings/rollback", operation_id = "roll_back_settings", tag = "settings",
+    extensions(("x-duly-access" = json!(Access::Admin))),
     params(("If-Match" = String, Header, example = "*",
         description = "The version that was read, quoted; `*` for any")),
     request_body(content = RollbackRequest),
@@ -31,9 +34,10 @@ use crate::{body, if_match, settings_fields};
 )]
 pub(crate) async fn roll_back_settings(
     State(app): State<App>,
+    headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let body = body::read_json(&app, request, BODY_BYTES).await?;
     let expected = if_match::read(&headers)?;
     let (version, comment) = settings_fields::rollback(&body.bytes)?;
     let comment = comment.unwrap_or_else(|| format!("as in version {version}"));

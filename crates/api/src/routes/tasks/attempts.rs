@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use duly_client::wire::{AttemptPage, AttemptView, Problem};
 
 use super::get::{absent, task_id};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::PathId;
 
@@ -16,6 +17,7 @@ use crate::routes::PathId;
 /// worker.
 #[utoipa::path(
     get, path = "/tasks/{id}/attempts", operation_id = "list_attempts", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     responses(
@@ -28,10 +30,10 @@ use crate::routes::PathId;
 )]
 pub(crate) async fn list_attempts(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
-    headers: HeaderMap,
 ) -> Result<Json<AttemptPage>, ApiError> {
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let attempts = app.engine.attempts(tenant, task_id(&app, tenant, id).await?).await?;
     let items = attempts.ok_or_else(absent)?.into_iter().map(AttemptView::from).collect();
     Ok(Json(AttemptPage { items, next_cursor: None }))

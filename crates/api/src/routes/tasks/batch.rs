@@ -12,7 +12,9 @@ use duly_core::submit::Spec;
 use duly_engine::command::submit::{Accepted, Refused};
 
 use super::submit::IDEMPOTENCY_KEY;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::{body, query};
 
@@ -39,6 +41,7 @@ enum Format {
 /// the answer is one of its items.
 #[utoipa::path(
     post, path = "/tasks/batch", operation_id = "submit_batch", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Submitter))),
     request_body(description = "At most 10,000 items and 32 MiB", content(
         (Vec<SubmitRequest> = "application/json",
             example = json!([{"type": "echo", "payload": {"to": "ada@example.com"}},
@@ -59,6 +62,7 @@ enum Format {
 )]
 pub(crate) async fn submit_batch(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
@@ -74,7 +78,7 @@ pub(crate) async fn submit_batch(
     let answers = if specs.is_empty() {
         Vec::new()
     } else {
-        app.engine.submit(&app.tenant_of(&head.headers)?, specs).await?
+        app.engine.submit(&caller.tenant, specs).await?
     };
     Ok(render(format, refusals, answers))
 }

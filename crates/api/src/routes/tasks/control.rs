@@ -11,10 +11,12 @@ use duly_engine::command::control::Error;
 use duly_engine::command::submit;
 
 use super::get::{absent, task_id};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
-use crate::{body, order_fields, task_fields};
+use crate::{body, fields, order_fields, task_fields};
 
 /// Cancel a task
 ///
@@ -22,6 +24,7 @@ use crate::{body, order_fields, task_fields};
 /// refused. Cancelling a cancelled task changes nothing.
 #[utoipa::path(
     post, path = "/tasks/{id}/cancel", operation_id = "cancel_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     request_body(content = Option<CancelRequest>, description = "May be left out"),
@@ -35,12 +38,13 @@ use crate::{body, order_fields, task_fields};
 )]
 pub(crate) async fn cancel_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let cancelled = app.engine.cancel(tenant, task_id(&app, tenant, id).await?, reason).await;
     answer(cancelled, "only a task that waits or runs can be cancelled")
 }
@@ -51,6 +55,7 @@ pub(crate) async fn cancel_task(
 /// another payload.
 #[utoipa::path(
     post, path = "/tasks/{id}/replay", operation_id = "replay_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     request_body(content = Option<ReplayRequest>, description = "May be left out"),
@@ -66,12 +71,13 @@ pub(crate) async fn cancel_task(
 )]
 pub(crate) async fn replay_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
+    let body = body::read_optional_json(&app, request).await?;
     let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let replayed = app.engine.replay(tenant, task_id(&app, tenant, id).await?, payload).await;
     answer(replayed, "only a task that has ended can be replayed")
 }
@@ -82,6 +88,7 @@ pub(crate) async fn replay_task(
 /// the id stays too, also when the time moves. Type, queue and back-off cannot be changed.
 #[utoipa::path(
     patch, path = "/tasks/{id}", operation_id = "edit_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     request_body(content = EditRequest),
@@ -99,12 +106,13 @@ pub(crate) async fn replay_task(
 )]
 pub(crate) async fn edit_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_json(&app, request, BODY_BYTES).await?;
+    let body = body::read_json(&app, request, BODY_BYTES).await?;
     let change = task_fields::read_change(&body.bytes)?;
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let edited = app.engine.edit(tenant, task_id(&app, tenant, id).await?, change).await;
     answer(edited, "only a task that waits can be changed")
 }
@@ -114,6 +122,7 @@ pub(crate) async fn edit_task(
 /// Ends the back-off of a task that waits for its next attempt.
 #[utoipa::path(
     post, path = "/tasks/{id}/retry", operation_id = "retry_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     responses(
@@ -126,12 +135,13 @@ pub(crate) async fn edit_task(
 )]
 pub(crate) async fn retry_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (headers, body) = body::read_optional_json(&app, request).await?;
-    order_fields::nothing(&body.bytes)?;
-    let tenant = &app.tenant_of(&headers)?;
+    let body = body::read_optional_json(&app, request).await?;
+    fields::expect_no_fields(&body.bytes)?;
+    let tenant = &caller.tenant;
     let retried = app.engine.retry(tenant, task_id(&app, tenant, id).await?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
 }

@@ -1,12 +1,14 @@
 //! `DELETE /tasks/{id}`
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use duly_client::wire::Problem;
 
 use super::control::refusal;
 use super::get::task_id;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::PathId;
 
@@ -16,6 +18,7 @@ use crate::routes::PathId;
 /// or runs must be cancelled first.
 #[utoipa::path(
     delete, path = "/tasks/{id}", operation_id = "delete_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Operator))),
     params(("id" = String, Path, description = "The task's id, or its first 13 or more characters \
         if they are those of one task only")),
     responses(
@@ -28,10 +31,10 @@ use crate::routes::PathId;
 )]
 pub(crate) async fn delete_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
-    headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let deleted = app.engine.delete(tenant, task_id(&app, tenant, id).await?).await;
     let rule = "only a task that has ended can be deleted; cancel it first";
     deleted.map_err(|error| refusal(error, rule))?;

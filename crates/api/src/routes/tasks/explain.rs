@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use duly_client::wire::{ExplainView, Problem, ReasonCode, ReasonView};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Counted, Pause};
@@ -11,7 +10,9 @@ use duly_core::task::Task;
 use duly_engine::command::explain::{Explanation, Reason};
 
 use super::get::{absent, task_id};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::routes::PathId;
 
@@ -20,6 +21,7 @@ use crate::routes::PathId;
 /// All that stands between it and its next start, the most decisive first, and what to do about it.
 #[utoipa::path(
     get, path = "/tasks/{id}/explain", operation_id = "explain_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     responses(
@@ -32,10 +34,10 @@ use crate::routes::PathId;
 )]
 pub(crate) async fn explain_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
-    headers: HeaderMap,
 ) -> Result<Json<ExplainView>, ApiError> {
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let found = app.engine.explain(tenant, task_id(&app, tenant, id).await?).await?;
     let Explanation { task, reasons } = found.ok_or_else(absent)?;
     let next = reasons.iter().filter_map(|reason| next(&task, reason)).collect();

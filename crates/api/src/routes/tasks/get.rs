@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, TaskView};
 use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
 use duly_core::name::TenantName;
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::routes::{PathId, resolve_id};
 use crate::{duration, query};
@@ -21,6 +23,7 @@ use crate::{duration, query};
 /// it is then.
 #[utoipa::path(
     get, path = "/tasks/{id}", operation_id = "get_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("id" = String, Path, description = "The task's id, or its first 13 or more \
             characters if they are those of one task only"),
@@ -37,13 +40,13 @@ use crate::{duration, query};
 )]
 pub(crate) async fn get_task(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let [wait] = query::read(&uri, ["wait"])?;
     let wait = wait.map(|text| patience(&text)).transpose()?;
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let id = task_id(&app, tenant, id).await?;
     let task = match wait {
         None => app.engine.get(tenant, id).await?,

@@ -1,14 +1,16 @@
 //! `GET /tasks`
 
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, TaskPage, TaskView};
 use duly_core::filter::Filter;
 use duly_core::limits::{DEFAULT_PAGE, PAGE};
 use duly_core::ports::store::{ListTasks, TaskList};
 
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::ApiError;
 use crate::{cursor, query};
@@ -19,6 +21,7 @@ use crate::{cursor, query};
 /// 10,000 tasks at the most; on the last one `nextCursor` is null.
 #[utoipa::path(
     get, path = "/tasks", operation_id = "list_tasks", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, example = 50,
             description = "How many tasks; 50 if absent"),
@@ -38,13 +41,13 @@ use crate::{cursor, query};
 )]
 pub(crate) async fn list_tasks(
     State(app): State<App>,
+    caller: Caller,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let [limit, cursor, text] = query::read(&uri, ["limit", "cursor", "filter"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
     let text = text.unwrap_or_default();
-    let scope = Scope { tenant: &app.tenant_of(&headers)?, filter: &text };
+    let scope = Scope { tenant: &caller.tenant, filter: &text };
     let filter = query::filter(&app, &text, Filter::parse).await?;
     let before = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;
     let page = ListTasks { tenant: scope.tenant.clone(), filter, before, limit };

@@ -2,13 +2,15 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use duly_client::wire::{LogPageView, LogPartView, Problem};
 use duly_core::limits::{DEFAULT_LOG_PAGE_BYTES, LOG_PAGE_BYTES};
 use duly_core::ports::store::{LogPage, LogPlace, ReadLogs};
 
 use super::get::{absent, patience, task_id};
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::{ApiError, Code};
 use crate::routes::PathId;
@@ -22,6 +24,7 @@ use crate::{cursor, query};
 /// the log live.
 #[utoipa::path(
     get, path = "/tasks/{id}/logs", operation_id = "read_logs", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Viewer))),
     params(
         ("id" = String, Path, description = "The task's id, or its first 13 or more \
             characters if they are those of one task only"),
@@ -46,15 +49,15 @@ use crate::{cursor, query};
 )]
 pub(crate) async fn read_logs(
     State(app): State<App>,
+    caller: Caller,
     id: PathId,
     uri: Uri,
-    headers: HeaderMap,
 ) -> Result<Json<LogPageView>, ApiError> {
     let [epoch, after, wait, limit] = query::read(&uri, ["epoch", "after", "wait", "limit"])?;
     let epoch = epoch.map(|text| whole(&text)).transpose()?;
     let wait = wait.map(|text| patience(&text)).transpose()?.unwrap_or_default();
     let limit = query::limit(limit, bytes(DEFAULT_LOG_PAGE_BYTES), bytes(LOG_PAGE_BYTES))?;
-    let tenant = &app.tenant_of(&headers)?;
+    let tenant = &caller.tenant;
     let task = task_id(&app, tenant, id).await?;
     let name = task.to_string();
     let scope = Scope { tenant, filter: &name };

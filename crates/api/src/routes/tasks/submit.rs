@@ -13,7 +13,9 @@ use duly_core::submit::{FieldError, check_key};
 use duly_engine::command::submit::Accepted;
 
 use super::get::patience;
+use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::{body, query, task_fields};
 
@@ -27,6 +29,7 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
 /// answer comes as soon as the run has ended, or after that time with the task as it is then.
 #[utoipa::path(
     post, path = "/tasks", operation_id = "submit_task", tag = "tasks",
+    extensions(("x-duly-access" = json!(Access::Submitter))),
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, bare or \
             quoted; the field `idempotencyKey` says the same"),
@@ -48,6 +51,7 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
 )]
 pub(crate) async fn submit_task(
     State(app): State<App>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
@@ -60,7 +64,7 @@ pub(crate) async fn submit_task(
     let body = body::read(&app, &head.headers, body, BODY_BYTES).await?;
     let spec = task_fields::read(&body.bytes, key)?;
     drop(body);
-    let tenant = &app.tenant_of(&head.headers)?;
+    let tenant = &caller.tenant;
     let mut answers = app.engine.submit(tenant, vec![spec]).await?;
     let mut accepted = answers.pop().expect("the engine answers every spec")?;
     if let Some(wait) = wait {

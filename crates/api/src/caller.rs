@@ -1,20 +1,48 @@
-//! Whose tasks a caller sees, while there are no keys that say so.
+//! Who calls: the tenant whose tasks a request may see, and the caller's identity.
 
+use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use duly_core::name::TenantName;
 
+use crate::app::App;
 use crate::error::{ApiError, Code};
 
-/// Names the tenant, where callers are believed.
+/// Selects the tenant, where [`Tenants::ByHeader`] is in effect.
 const HEADER: &str = "duly-tenant";
 
-/// How a caller's tenant is found.
+/// The caller of a request. Handlers take it as an argument and use its tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// Owns the tasks that the request is about.
+    pub(crate) tenant: TenantName,
+    /// Who sent the request.
+    pub(crate) identity: Identity,
+}
+
+/// Who sent a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// The server does not ask callers who they are.
+    Anonymous,
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let tenant = app.config.tenants.select(&parts.headers)?;
+        Ok(Self { tenant, identity: Identity::Anonymous })
+    }
+}
+
+/// How the tenant of a request is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tenants {
-    /// All callers are of this one.
+    /// All callers belong to this tenant.
     One(TenantName),
-    /// The header `Duly-Tenant` says it, and whoever does not say is of the default tenant. Only for
-    /// servers that trust whoever reaches them.
+    /// The `Duly-Tenant` header selects the tenant; without the header it is the default tenant.
+    /// Only for servers that trust every caller that can reach them.
     ByHeader,
 }
 
@@ -25,8 +53,7 @@ impl Default for Tenants {
 }
 
 impl Tenants {
-    /// The tenant of a request.
-    pub(crate) fn of(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
+    fn select(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
         let mut names = match self {
             Self::One(tenant) => return Ok(tenant.clone()),
             Self::ByHeader => headers.get_all(HEADER).iter(),
@@ -52,11 +79,11 @@ mod tests {
         if let Some(value) = header {
             headers.insert(HEADER, value.parse().unwrap());
         }
-        tenants.of(&headers).ok().map(|name| name.to_string())
+        tenants.select(&headers).ok().map(|name| name.to_string())
     }
 
     #[test]
-    fn a_header_counts_only_where_callers_are_believed() {
+    fn the_header_counts_only_where_callers_are_trusted() {
         let one = Tenants::default();
         assert_eq!(tenant(&one, Some("other")).as_deref(), Some("default"));
         assert_eq!(tenant(&Tenants::ByHeader, Some("other")).as_deref(), Some("other"));
