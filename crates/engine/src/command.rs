@@ -1,4 +1,4 @@
-//! What callers can ask for, one file per verb.
+//! The use cases, one file per verb.
 
 mod backup;
 pub mod bulk;

@@ -1,5 +1,5 @@
-//! When the next lease is overdue, as far as this node has seen leases granted: what the observer
-//! sleeps by, so that nothing is scanned at an interval.
+//! When the next lease is overdue, as far as this node granted it. The observer sleeps until
+//! then, so that nothing is scanned at an interval.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -21,42 +21,43 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// Leases were granted.
-    pub(crate) fn expect(&self, leases: &[Lease]) {
+    /// Adds the deadlines of granted leases.
+    pub(crate) fn add_leases(&self, leases: &[Lease]) {
         if let Some(first) = leases.iter().map(Lease::deadline).min() {
-            self.look_at(first);
+            self.add(first);
         }
     }
 
-    /// Something is to be looked at by this time.
-    pub(crate) fn look_at(&self, at: Timestamp) {
+    /// Adds a deadline, and wakes [`Self::changed`] if it is the earliest.
+    pub(crate) fn add(&self, at: Timestamp) {
         if at.millis() < self.next.fetch_min(at.millis(), Ordering::Relaxed) {
             self.changed.notify_one();
         }
     }
 
-    /// Forgets what was expected; the store is asked next, and [`Self::learn`] says what it knows.
-    pub(crate) fn forget(&self) {
+    /// Forgets all deadlines. The observer asks the store next and passes its answer to
+    /// [`Self::set_stored`].
+    pub(crate) fn clear(&self) {
         self.next.store(i64::MAX, Ordering::Relaxed);
     }
 
-    /// The store expects something at this time.
-    pub(crate) fn learn(&self, next: Timestamp) {
+    /// Adds the earliest deadline in the store. Wakes nothing: the observer is awake.
+    pub(crate) fn set_stored(&self, next: Timestamp) {
         self.next.fetch_min(next.millis(), Ordering::Relaxed);
     }
 
-    /// The earliest time, if there is one.
+    /// The earliest deadline.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         let next = self.next.load(Ordering::Relaxed);
         (next < i64::MAX).then(|| Timestamp::clamped(next))
     }
 
-    /// Waits until there is an earlier time.
+    /// Waits for an earlier deadline.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// There is something else to watch.
+    /// Makes the observer look now: there is a new session to watch.
     pub(crate) fn wake(&self) {
         self.woken.notify_one();
     }

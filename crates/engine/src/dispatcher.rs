@@ -1,6 +1,6 @@
-//! The loop between one worker session and the store: commits outcomes and claims what is due,
-//! both in one exchange. It sleeps until the next due time, a hint, an outcome or a claim;
-//! nothing is scanned at an interval.
+//! The loop between one worker session and the store: it commits outcomes and claims due tasks,
+//! both in one exchange. It sleeps until the next due time, a hint, an outcome or a claim; it
+//! scans nothing at an interval.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,47 +14,49 @@ use duly_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::claim_slot::{ClaimSlot, WaitingClaim};
 use crate::deadlines::Deadlines;
-use crate::desk::{Desk, Waiting};
-use crate::outcomes::Outcomes;
-use crate::rates::{Rates, What};
+use crate::rates::{Counter, Rates};
 use crate::source::FinishCall;
+use crate::task_waiters::TaskWaiters;
 
-/// How long the loop trusts that no hint was lost.
+/// How long the loop relies on hints before it claims without one: a hint may be lost.
 const SAFETY_POLL: Duration = Duration::from_secs(30);
-/// How long it waits for a store that does not answer, at first and at the most.
+/// How long it waits after the store did not answer: the first time, and at most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) claim_slot: Arc<ClaimSlot>,
     pub(crate) inbox: mpsc::UnboundedReceiver<FinishCall>,
-    pub(crate) outcomes: Arc<Outcomes>,
+    pub(crate) task_waiters: Arc<TaskWaiters>,
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) rates: Arc<Rates>,
-    /// Whether outcomes wait for a store that is away. Those of workers elsewhere do not: the
-    /// worker is told, keeps them and sends them again.
-    pub(crate) patient: bool,
+    /// Whether outcomes wait here while the store is unavailable. Those of remote workers do not:
+    /// the worker gets an error, keeps its outcomes and sends them again.
+    pub(crate) keeps_outcomes: bool,
 }
 
 /// What the loop knows between two exchanges.
 struct State {
-    finishes: VecDeque<Pending>,
-    /// When to claim next; at once to begin with.
+    finishes: VecDeque<PendingFinish>,
+    /// When to claim next.
     due: Option<Timestamp>,
-    /// Whether that time has come. Until then the claim stays where new tasks find it.
+    /// Whether that time has come. Until then the claim stays in its slot, where the submitter
+    /// can take it.
     is_due: bool,
     back_off: Duration,
-    /// How many outcomes the next exchange takes; fewer while one that the store cannot take is
-    /// being looked for.
+    /// The most outcomes that the next exchange takes. Fewer than usual while the loop searches
+    /// for an outcome that the store cannot take.
     batch: usize,
-    /// Whether the next exchange claims as well; not while it is unclear which of the two failed.
+    /// Whether the next exchange also claims. Not while it is unclear whether the claim or an
+    /// outcome made the last exchange fail.
     claims: bool,
 }
 
-/// An outcome that is not committed yet, and who waits for it.
-struct Pending {
+/// An outcome that is not committed yet, and the call that waits for it.
+struct PendingFinish {
     finish: Finish,
     call: Option<Arc<CallState>>,
 }
@@ -67,7 +69,7 @@ struct CallState {
 }
 
 impl Dispatcher {
-    /// Works until shut down, then commits what is left.
+    /// Runs until shutdown, then commits the outcomes it holds.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut state = State {
             finishes: VecDeque::new(),
@@ -90,7 +92,7 @@ impl Dispatcher {
                 }
             }
         }
-        self.desk.close();
+        self.claim_slot.close();
         self.inbox.close();
         self.collect(&mut state);
         while !state.finishes.is_empty() && self.run_once(&mut state).await {}
@@ -100,12 +102,12 @@ impl Dispatcher {
     async fn wait(&mut self, state: &mut State) {
         loop {
             self.collect(state);
-            if let Some(hint) = self.desk.take_hint() {
+            if let Some(hint) = self.claim_slot.take_hint() {
                 state.due = Some(state.due.map_or(hint, |due| due.min(hint)));
             }
             let due_in = self.time_to(state.due).await;
             state.is_due = due_in == Duration::ZERO;
-            let claims_in = self.desk.is_waiting().then_some(due_in);
+            let claims_in = self.claim_slot.is_waiting().then_some(due_in);
             if !state.finishes.is_empty() || claims_in == Some(Duration::ZERO) {
                 return;
             }
@@ -115,7 +117,7 @@ impl Dispatcher {
                     // Every source is gone; only shutdown can come now.
                     None => std::future::pending().await,
                 },
-                () = self.desk.changed() => {}
+                () = self.claim_slot.changed() => {}
                 () = sleep_for(claims_in) => {
                     if claims_in == Some(SAFETY_POLL) {
                         state.due = Some(Timestamp::EPOCH);
@@ -125,8 +127,8 @@ impl Dispatcher {
         }
     }
 
-    /// How long until a claim should be tried: until something is due, or until the safety poll. A
-    /// store that cannot tell the time is asked at once, and backed off from.
+    /// How long to wait before the next claim: until a task is due, or until the safety poll. If
+    /// the store cannot tell the time, the claim follows at once; its failure backs off.
     async fn time_to(&self, due: Option<Timestamp>) -> Duration {
         match due {
             None => SAFETY_POLL,
@@ -149,11 +151,11 @@ impl Dispatcher {
         let count = state.finishes.len().min(state.batch);
         let finishes: Vec<Finish> =
             state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
-        let waiting = if state.claims && state.is_due { self.desk.take() } else { None };
+        let waiting = if state.claims && state.is_due { self.claim_slot.take() } else { None };
         let claim = waiting.as_ref().map(|waiting| waiting.claim.clone());
         if finishes.is_empty() && claim.is_none() {
-            // The submitter was quicker and serves the claim, or the outcomes that kept claims
-            // waiting have been given up.
+            // The submitter took the claim, or the outcomes that kept the loop from claiming were
+            // given up.
             state.claims = true;
             return true;
         }
@@ -167,48 +169,54 @@ impl Dispatcher {
             Err(error) => {
                 let claimed = waiting.is_some();
                 if let Some(waiting) = waiting {
-                    self.desk.put_back(waiting);
+                    self.claim_slot.put_back(waiting);
                 }
-                if !self.patient && error.is_retryable() {
-                    // Whoever waits for an answer sees that there is none.
+                if !self.keeps_outcomes && error.is_retryable() {
+                    // Dropping the reply channels tells the callers.
                     state.finishes.clear();
                 }
-                endure(state, count, claimed, &error);
+                recover(state, count, claimed, &error);
                 false
             }
         }
     }
 
-    fn settle(&self, state: &mut State, count: usize, waiting: Option<Waiting>, answer: Exchanged) {
-        let committed: Vec<Pending> = state.finishes.drain(..count).collect();
-        self.outcomes.announce(ended(&committed, &answer.finished));
+    fn settle(
+        &self,
+        state: &mut State,
+        count: usize,
+        waiting: Option<WaitingClaim>,
+        answer: Exchanged,
+    ) {
+        let committed: Vec<PendingFinish> = state.finishes.drain(..count).collect();
+        self.task_waiters.notify_changed(ended(&committed, &answer.finished));
         for (pending, finished) in committed.into_iter().zip(answer.finished) {
             pending.settle(finished);
         }
         let Some(waiting) = waiting else {
-            // Nobody waits now, but somebody will.
+            // The next claim needs the due time.
             state.due = state.due.into_iter().chain(answer.next_due).min();
             return;
         };
         state.due = answer.next_due;
         if answer.leases.is_empty() {
-            self.desk.put_back(waiting);
+            self.claim_slot.put_back(waiting);
             return;
         }
-        self.deadlines.expect(&answer.leases);
-        self.rates.count(What::Started, answer.leases.iter().map(|lease| &lease.lane));
-        give_back(state, &self.desk.serve(waiting, answer.leases));
+        self.deadlines.add_leases(&answer.leases);
+        self.rates.count(Counter::Started, answer.leases.iter().map(|lease| &lease.lane));
+        give_back(state, &self.claim_slot.serve(waiting, answer.leases));
     }
 }
 
-/// The store refused. Outcomes are kept and tried again, unless one of them can never be
-/// committed: it is found by leaving out the claim, then by halving, and its lease is handed back
-/// instead.
-fn endure(state: &mut State, count: usize, claimed: bool, error: &Error) {
+/// Plans the next exchange after one failed. Outcomes are kept and sent again, unless one of them
+/// can never be committed. The loop finds that one by leaving out the claim, then by halving the
+/// batch, and releases its lease instead.
+fn recover(state: &mut State, count: usize, claimed: bool, error: &Error) {
     let (least, most) = BACK_OFF;
     state.back_off = (state.back_off * 2).clamp(least, most);
     if error.is_retryable() {
-        tracing::debug!(%error, "the store is away; outcomes wait");
+        tracing::debug!(%error, "the store is unavailable; outcomes wait");
         return;
     }
     tracing::error!(error = error as &dyn std::error::Error, "an exchange failed");
@@ -220,21 +228,22 @@ fn endure(state: &mut State, count: usize, claimed: bool, error: &Error) {
     } else if count > 1 {
         state.batch = count.div_ceil(2);
     } else if let Some(poison) = state.finishes.pop_front() {
-        give_up(state, poison);
+        release_instead(state, poison);
     }
 }
 
-fn give_up(state: &mut State, poison: Pending) {
+/// Replaces an outcome that can never be committed by the release of its lease.
+fn release_instead(state: &mut State, poison: PendingFinish) {
     let Finish { task, epoch, ref outcome, .. } = poison.finish;
-    tracing::error!(task.id = %task, "an outcome could not be committed and was given up");
+    tracing::error!(task.id = %task, "an outcome cannot be committed; its lease is released");
     if *outcome != Outcome::Release {
         let finish = Finish::new(task, epoch, Outcome::Release);
-        state.finishes.push_back(Pending { finish, call: None });
+        state.finishes.push_back(PendingFinish { finish, call: None });
     }
     poison.settle(Finished::Unknown);
 }
 
-impl Pending {
+impl PendingFinish {
     fn settle(self, finished: Finished) {
         let Some(call) = self.call else { return };
         let mut answers = call.answers.lock();
@@ -254,21 +263,21 @@ fn accept(state: &mut State, call: FinishCall) {
         expected,
         reply: parking_lot::Mutex::new(Some(call.reply)),
     });
-    let pending = |finish| Pending { finish, call: Some(Arc::clone(&shared)) };
+    let pending = |finish| PendingFinish { finish, call: Some(Arc::clone(&shared)) };
     state.finishes.extend(call.batch.into_iter().map(pending));
 }
 
-/// Leases that nobody received go back with the next exchange.
+/// Releases leases that no worker received, with the next exchange.
 fn give_back(state: &mut State, leases: &[Lease]) {
-    let release = |lease: &Lease| Pending { finish: lease.release(), call: None };
+    let release = |lease: &Lease| PendingFinish { finish: lease.release(), call: None };
     state.finishes.extend(leases.iter().map(release));
 }
 
 fn ended<'a>(
-    committed: &'a [Pending],
+    committed: &'a [PendingFinish],
     finished: &'a [Finished],
 ) -> impl Iterator<Item = TaskId> + 'a {
-    let done = |(_, finished): &(&Pending, &Finished)| **finished == Finished::Done;
+    let done = |(_, finished): &(&PendingFinish, &Finished)| **finished == Finished::Done;
     committed.iter().zip(finished).filter(done).map(|(pending, _)| pending.finish.task)
 }
 

@@ -21,17 +21,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::attached_sessions::AttachedSessions;
 use crate::backlog::Backlog;
+use crate::claim_slot::ClaimSlots;
 use crate::deadlines::Deadlines;
-use crate::desk::Desks;
-use crate::outcomes::Outcomes;
 use crate::rates::Rates;
-use crate::remotes::Remotes;
-use crate::served::Served;
-use crate::settings::Current;
+use crate::served_types::ServedTypes;
+use crate::settings::CurrentSettings;
 use crate::source::LocalSource;
 use crate::submitter::Submission;
 use crate::system;
+use crate::task_waiters::TaskWaiters;
 
 /// Cheap to clone; the loops end with [`Engine::close`].
 #[derive(Clone)]
@@ -39,13 +39,13 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
-/// How an engine is set up.
+/// How an engine is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How long a worker or another node may be silent before its leases are taken back.
+    /// How long a worker or another node may send no heartbeat before its leases are taken back.
     pub session_ttl: Duration,
-    /// Whether this node watches the others, stands for leader and carries out the system's own
-    /// tasks. Some node has to.
+    /// Whether this node watches other processes, campaigns for leadership and runs system tasks.
+    /// At least one node must.
     pub is_scheduler: bool,
 }
 
@@ -63,26 +63,26 @@ struct Inner {
     ordinal: AtomicU32,
     submissions: Mutex<Option<mpsc::UnboundedSender<Submission>>>,
     backlog: Arc<Backlog>,
-    /// How this node has introduced itself.
+    /// How this node has introduced itself to the other nodes.
     introduced: Arc<Mutex<Option<JoinNode>>>,
-    remotes: Arc<Remotes>,
-    outcomes: Arc<Outcomes>,
-    served: Arc<Served>,
+    sessions: Arc<AttachedSessions>,
+    task_waiters: Arc<TaskWaiters>,
+    served_types: Arc<ServedTypes>,
     deadlines: Arc<Deadlines>,
-    settings: Arc<Current>,
+    settings: Arc<CurrentSettings>,
     counting: Semaphore,
     /// Since when the store has failed its checks.
-    away: Mutex<Option<Instant>>,
+    unavailable_since: Mutex<Option<Instant>>,
     closing: CancellationToken,
-    /// Ends the loops, once nothing new can reach them.
+    /// Stops the loops, after submits were closed.
     stop: CancellationToken,
     loops: TaskTracker,
 }
 
-/// A worker that lives in this process.
+/// A worker in this process.
 #[derive(Clone, Debug)]
 pub struct LocalWorker {
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
     /// The types it has handlers for.
     pub types: Vec<TypeName>,
@@ -90,8 +90,8 @@ pub struct LocalWorker {
     pub queues: Vec<QueueName>,
 }
 
-/// A session of this process, and where it gets its work from.
-pub(crate) struct Opened {
+/// The session of a local worker, and its work source.
+pub(crate) struct LocalSession {
     pub(crate) session: SessionId,
     pub(crate) source: Arc<dyn WorkSource>,
 }
@@ -101,36 +101,36 @@ impl Engine {
     pub fn start(store: Arc<dyn Store>, random: Arc<dyn Random>, config: Config) -> Self {
         let (submissions, inbox) = mpsc::unbounded_channel();
         let ordinal = u32::try_from(random.next() & 0xffff_ffff).expect("masked to 32 bits");
-        let remotes = Arc::new(Remotes {
+        let sessions = Arc::new(AttachedSessions {
             store: Arc::clone(&store),
-            desks: Desks::default(),
-            outcomes: Arc::default(),
+            claim_slots: ClaimSlots::default(),
+            task_waiters: Arc::default(),
             deadlines: Arc::default(),
             rates: Arc::default(),
-            served: Arc::default(),
+            served_types: Arc::default(),
             stop: CancellationToken::new(),
             loops: TaskTracker::new(),
-            attached: Mutex::default(),
+            remote: Mutex::default(),
             local: Mutex::default(),
         });
         let inner = Inner {
             config,
-            settings: Arc::new(Current::new(Arc::clone(&store))),
+            settings: Arc::new(CurrentSettings::new(Arc::clone(&store))),
             store,
             random,
             ordinal: AtomicU32::new(ordinal),
             submissions: Mutex::new(Some(submissions)),
             backlog: Arc::default(),
             introduced: Arc::default(),
-            outcomes: Arc::clone(&remotes.outcomes),
-            served: Arc::clone(&remotes.served),
-            deadlines: Arc::clone(&remotes.deadlines),
+            task_waiters: Arc::clone(&sessions.task_waiters),
+            served_types: Arc::clone(&sessions.served_types),
+            deadlines: Arc::clone(&sessions.deadlines),
             counting: Semaphore::new(1),
-            away: Mutex::default(),
+            unavailable_since: Mutex::default(),
             closing: CancellationToken::new(),
-            stop: remotes.stop.clone(),
-            loops: remotes.loops.clone(),
-            remotes,
+            stop: sessions.stop.clone(),
+            loops: sessions.loops.clone(),
+            sessions,
         };
         inner.start_loops(inbox);
         let engine = Self { inner: Arc::new(inner) };
@@ -140,12 +140,12 @@ impl Engine {
         engine
     }
 
-    /// Opens a session for a worker in this process and returns its source of work.
+    /// Opens a session for a worker in this process and returns its work source.
     pub async fn open_worker(&self, worker: LocalWorker) -> store::Result<Arc<dyn WorkSource>> {
         Ok(self.open_session(worker).await?.source)
     }
 
-    pub(crate) async fn open_session(&self, worker: LocalWorker) -> store::Result<Opened> {
+    pub(crate) async fn open_session(&self, worker: LocalWorker) -> store::Result<LocalSession> {
         let inner = &self.inner;
         let now = inner.store.now().await?;
         let LocalWorker { name, types, queues } = worker;
@@ -158,14 +158,14 @@ impl Engine {
             home: Home::Local,
         };
         inner.store.open_session(session.clone()).await?;
-        let attached = inner.remotes.attach_local(&session);
-        let remotes = Arc::clone(&inner.remotes);
-        let (desk, finishes) = (Arc::clone(&attached.desk), attached.finishes.clone());
-        let source = LocalSource { desk, finishes, remotes };
-        Ok(Opened { session: session.id, source: Arc::new(source) })
+        let attached = inner.sessions.attach_local(&session);
+        let sessions = Arc::clone(&inner.sessions);
+        let (claim_slot, finishes) = (Arc::clone(&attached.claim_slot), attached.finishes.clone());
+        let source = LocalSource { claim_slot, finishes, sessions };
+        Ok(LocalSession { session: session.id, source: Arc::new(source) })
     }
 
-    /// Runs something that ends with the loops.
+    /// Spawns a future that [`Engine::close`] waits for.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.inner.loops.spawn(work);
     }
@@ -175,7 +175,7 @@ impl Engine {
         self.inner.store.get(tenant, id).await
     }
 
-    /// One page of tasks, newest first due time first.
+    /// One page of tasks, by first due time, newest first.
     pub async fn list(&self, page: ListTasks) -> store::Result<TaskList> {
         self.inner.store.list(page).await
     }
@@ -183,27 +183,27 @@ impl Engine {
     /// Whether the store takes writes.
     pub async fn check(&self) -> store::Result<()> {
         let checked = self.inner.store.check().await;
-        let mut away = self.inner.away.lock();
+        let mut since = self.inner.unavailable_since.lock();
         match &checked {
-            Ok(()) => *away = None,
+            Ok(()) => *since = None,
             Err(_) => {
-                away.get_or_insert_with(Instant::now);
+                since.get_or_insert_with(Instant::now);
             }
         }
         checked
     }
 
     /// For how long the store has failed its checks.
-    pub fn away_for(&self) -> Duration {
-        self.inner.away.lock().map_or(Duration::ZERO, |since| since.elapsed())
+    pub fn unavailable_for(&self) -> Duration {
+        self.inner.unavailable_since.lock().map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Notes that a check was given up.
-    pub fn note_silence(&self) {
-        self.inner.away.lock().get_or_insert_with(Instant::now);
+    /// Notes that a check timed out.
+    pub fn note_check_timeout(&self) {
+        self.inner.unavailable_since.lock().get_or_insert_with(Instant::now);
     }
 
-    /// Says that the end is near: readiness turns off and waiting callers are answered.
+    /// Begins the shutdown: readiness turns off and waiting callers are answered.
     pub fn begin_close(&self) {
         self.inner.closing.cancel();
     }
@@ -213,9 +213,9 @@ impl Engine {
         self.inner.closing.is_cancelled()
     }
 
-    /// Ends the loops after they have done what was asked of them, and puts back what workers
-    /// of this process still hold. Workers elsewhere keep what they have: they report it to
-    /// whoever opens the store next.
+    /// Ends the loops after they have handled all requests, and releases the leases of local
+    /// workers. Remote workers keep their leases and report their outcomes to another node, or to
+    /// this one after its restart.
     pub async fn close(&self) {
         self.begin_close();
         let inner = &self.inner;
@@ -223,14 +223,14 @@ impl Engine {
         inner.stop.cancel();
         inner.loops.close();
         inner.loops.wait().await;
-        for session in inner.remotes.local_ids() {
-            inner.remotes.close_local(session);
+        for session in inner.sessions.local_ids() {
+            inner.sessions.detach_local(session);
             if let Err(error) = inner.store.end_session(session, Ending::Closed).await {
-                tracing::warn!(%error, "the session could not be ended; its leases come back later");
+                tracing::warn!(%error, "cannot end the session; its leases are taken back later");
             }
         }
         if let Err(error) = inner.store.leave().await {
-            tracing::debug!(%error, "the node stays listed until it is forgotten");
+            tracing::debug!(%error, "cannot leave; the node stays listed until it expires");
         }
     }
 
@@ -246,24 +246,24 @@ impl Engine {
         self.inner.config
     }
 
-    pub(crate) fn remotes(&self) -> &Remotes {
-        &self.inner.remotes
+    pub(crate) fn sessions(&self) -> &AttachedSessions {
+        &self.inner.sessions
     }
 
-    /// Whose turn it is to count tasks.
+    /// Held while counting tasks: one count at a time.
     pub(crate) fn counting(&self) -> &Semaphore {
         &self.inner.counting
     }
 
     pub(crate) fn rates(&self) -> &Rates {
-        &self.inner.remotes.rates
+        &self.inner.sessions.rates
     }
 
     pub(crate) fn deadlines(&self) -> &Deadlines {
         &self.inner.deadlines
     }
 
-    pub(crate) fn current_settings(&self) -> &Current {
+    pub(crate) fn current_settings(&self) -> &CurrentSettings {
         &self.inner.settings
     }
 
@@ -275,12 +275,12 @@ impl Engine {
         &*self.inner.random
     }
 
-    pub(crate) fn outcomes(&self) -> &Arc<Outcomes> {
-        &self.inner.outcomes
+    pub(crate) fn task_waiters(&self) -> &Arc<TaskWaiters> {
+        &self.inner.task_waiters
     }
 
-    pub(crate) fn served(&self) -> &Served {
-        &self.inner.served
+    pub(crate) fn served_types(&self) -> &ServedTypes {
+        &self.inner.served_types
     }
 
     pub(crate) fn backlog(&self) -> &Backlog {
@@ -291,7 +291,7 @@ impl Engine {
         self.inner.ordinal.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The way to the submitter, until the engine closes.
+    /// The channel to the submitter, until the engine closes.
     pub(crate) fn submissions(&self) -> Option<mpsc::UnboundedSender<Submission>> {
         self.inner.submissions.lock().clone()
     }

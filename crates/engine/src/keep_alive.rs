@@ -1,129 +1,118 @@
-//! The loop that keeps this node and the sessions of its own workers alive, where others could take
-//! them for dead.
+//! The loop that keeps this node and the sessions of its local workers alive, where other nodes
+//! share the store.
 //!
-//! A session that others have ended is closed here: its worker is told that there is no more work,
-//! and opens another one. What it still wants to commit is refused by the store.
+//! When another node has ended a session, this loop detaches it: its work source closes, and the
+//! worker opens another session. The store refuses outcomes of the old one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use duly_core::id::NodeId;
 use duly_core::ports::store::{self, JoinNode, Store};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::pace::Pace;
-use crate::remotes::Remotes;
-use crate::settings::Current;
-
-/// What one sign of life has shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// Sessions of this process that others had ended.
-    pub(crate) ended: usize,
-}
+use crate::attached_sessions::AttachedSessions;
+use crate::renewal::Renewal;
+use crate::settings::CurrentSettings;
 
 pub(crate) struct KeepAlive {
-    pub(crate) pace: Pace,
+    pub(crate) renewal: Renewal,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) remotes: Arc<Remotes>,
-    pub(crate) settings: Arc<Current>,
-    /// How this node has introduced itself.
+    pub(crate) sessions: Arc<AttachedSessions>,
+    pub(crate) settings: Arc<CurrentSettings>,
+    /// How this node has introduced itself to the other nodes.
     pub(crate) introduced: Arc<Mutex<Option<JoinNode>>>,
-    /// Whether others may have forgotten this node.
+    /// Whether the last sign of life failed: the other nodes may have removed this node.
     pub(crate) absent: bool,
-    /// Tells whoever judges others that theirs may have been refused as well.
+    /// Tells the observer that the store may have refused the heartbeats of other processes too.
     pub(crate) refused: Arc<AtomicBool>,
 }
 
 impl KeepAlive {
-    /// Goes on until shut down.
+    /// Runs until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         loop {
             let was_absent = self.absent;
             let pause = match self.run_once().await {
-                Ok(_) => {
+                Ok(()) => {
                     if was_absent {
-                        tracing::warn!("the store is back");
+                        tracing::warn!("the store is available again");
                     }
-                    self.pace.every()
+                    self.renewal.interval()
                 }
                 Err(error) => {
                     if !was_absent {
                         tracing::warn!(
-                            %error, "no sign of life reaches the store; others may take over"
+                            %error, "no sign of life reaches the store; other nodes may take over"
                         );
                     }
                     self.absent = true;
                     self.refused.store(true, Ordering::Relaxed);
-                    self.pace.back_off()
+                    self.renewal.retry_delay()
                 }
             };
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
-                () = self.hear_revocations() => {}
+                () = self.pass_on_revocations() => {}
             }
         }
     }
 
-    /// Tells workers at once which of their leases are gone, for ever.
-    async fn hear_revocations(&self) {
+    /// Tells workers at once when the store signals that leases were revoked. Never returns.
+    async fn pass_on_revocations(&self) {
         loop {
             self.store.revocation().await;
-            if let Err(error) = self.tell_revoked().await {
-                tracing::debug!(%error, "cancelled leases are told with the next sign of life");
+            if let Err(error) = self.take_back_revoked().await {
+                tracing::debug!(%error, "the next sign of life tells workers of revoked leases");
             }
         }
     }
 
-    /// Tells workers which of their leases a cancel has taken back, perhaps through another node.
-    async fn tell_revoked(&self) -> store::Result<()> {
-        let mut sessions = self.remotes.local_ids();
-        sessions.extend(self.remotes.ids());
+    /// Tells workers which of their leases a cancel has revoked, possibly through another node.
+    async fn take_back_revoked(&self) -> store::Result<()> {
+        let mut sessions = self.sessions.local_ids();
+        sessions.extend(self.sessions.remote_ids());
         for (session, lease) in self.store.revoked(sessions).await? {
-            self.remotes.take_back(session, lease);
+            self.sessions.take_back(session, lease);
         }
         Ok(())
     }
 
-    /// One sign of life of everything in this process.
-    async fn run_once(&mut self) -> store::Result<Report> {
-        let ended = self.store.keep_alive(self.remotes.local_ids()).await?;
+    /// Gives one sign of life for the node and its sessions.
+    async fn run_once(&mut self) -> store::Result<()> {
+        let ended = self.store.keep_alive(self.sessions.local_ids()).await?;
         for session in &ended {
             tracing::warn!(
                 session.id = %session,
-                "others took a worker of this node for dead; it starts again"
+                "another node ended the session of a local worker; the worker starts again"
             );
-            self.remotes.close_local(*session);
+            self.sessions.detach_local(*session);
         }
         if self.absent || !ended.is_empty() {
             self.introduce().await?;
             self.absent = false;
         }
-        self.learn_draining().await?;
-        self.tell_revoked().await?;
-        // Another node may have changed them, and has no other way to say so.
+        self.update_draining().await?;
+        self.take_back_revoked().await?;
+        // This is how the node learns of settings that another node has changed.
         if let Err(error) = self.settings.read().await {
-            tracing::debug!(%error, "the settings cannot be read");
-        }
-        Ok(Report { ended: ended.len() })
-    }
-
-    /// Learns which workers of this node drain, where another node may have been told.
-    async fn learn_draining(&self) -> store::Result<()> {
-        if self.store.node() == NodeId::ONLY {
-            return Ok(());
-        }
-        let own = self.remotes.local_ids();
-        let draining = self.store.draining(own.clone()).await?;
-        for session in own {
-            self.remotes.set_draining(session, draining.contains(&session));
+            tracing::debug!(%error, "cannot read the settings");
         }
         Ok(())
     }
 
-    /// Makes the node known once more.
+    /// Reads which local workers drain: the drain may have been requested through another node.
+    async fn update_draining(&self) -> store::Result<()> {
+        let own = self.sessions.local_ids();
+        let draining = self.store.draining(own.clone()).await?;
+        for session in own {
+            self.sessions.set_draining(session, draining.contains(&session));
+        }
+        Ok(())
+    }
+
+    /// Introduces the node to the other nodes again.
     async fn introduce(&self) -> store::Result<()> {
         let introduced = self.introduced.lock().clone();
         match introduced {

@@ -1,7 +1,7 @@
-//! The loop that stands for leader, and the loops that only the leader runs.
+//! The loop that campaigns for leadership, and how other loops run only on the leader.
 //!
-//! A node that could not renew in time stops leading by its own monotonic clock, which it starts
-//! before it asks: whoever the store lets lead next, this one has stopped by then.
+//! A node that cannot renew in time stops leading by its own monotonic clock, which it starts
+//! before it asks the store: before the store lets another node lead, this node has stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::pace::Pace;
+use crate::renewal::Renewal;
 
 /// Whether this node leads; cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Lead(watch::Sender<bool>);
+pub(crate) struct Leadership(watch::Sender<bool>);
 
-impl Default for Lead {
+impl Default for Leadership {
     fn default() -> Self {
         Self(watch::Sender::new(false))
     }
 }
 
-impl Lead {
+impl Leadership {
     fn set(&self, leads: bool) -> bool {
         self.0.send_if_modified(|known| std::mem::replace(known, leads) != leads)
     }
 
-    /// Runs a loop whenever this node leads, and drops it when it leads no more.
+    /// Runs a loop while this node leads, and drops it when another node leads.
     pub(crate) async fn while_leading<F: Future<Output = ()>>(&self, run: impl Fn() -> F) {
         loop {
             self.wait_for(true).await;
@@ -47,56 +47,56 @@ impl Lead {
 }
 
 pub(crate) struct Candidate {
-    pub(crate) pace: Pace,
+    pub(crate) renewal: Renewal,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) lead: Lead,
-    /// When the lead ends, as far as this node may count on it.
+    pub(crate) lead: Leadership,
+    /// Until when this node may act as the leader without a renewal.
     pub(crate) until: Option<Instant>,
-    /// Who led when it was last asked.
+    /// The leader at the last answer of the store.
     pub(crate) leader: Option<NodeId>,
 }
 
 impl Candidate {
-    /// Stands until shut down, then makes room.
+    /// Runs until shutdown, then resigns.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         loop {
             let pause = match self.run_once().await {
-                // Nobody else could lead: there is nothing to renew.
+                // No other node can lead: there is nothing to renew.
                 Ok(Leader { until: None, .. }) => Duration::MAX,
-                Ok(_) => self.pace.every(),
+                Ok(_) => self.renewal.interval(),
                 Err(error) => {
-                    tracing::debug!(%error, "the store is away; nobody knows who leads");
-                    self.pace.back_off()
+                    tracing::debug!(%error, "the store is unavailable; the leader is unknown");
+                    self.renewal.retry_delay()
                 }
             };
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                () = self.rest(pause) => {}
+                () = self.sleep(pause) => {}
             }
         }
         if self.lead.set(false)
             && let Err(error) = self.store.resign(self.store.node()).await
         {
-            tracing::debug!(%error, "the lead ends by itself");
+            tracing::debug!(%error, "cannot resign; the leadership expires");
         }
     }
 
-    /// One try to take the lead or to keep it. Answers who leads.
+    /// Tries once to become or to stay the leader. Returns the current leader.
     async fn run_once(&mut self) -> store::Result<Leader> {
         let asked = Instant::now();
         let node = self.store.node();
         let answer = tokio::select! {
-            answer = self.store.lead(node, self.pace.ttl) => answer,
-            // An answer that takes too long must not keep this node in the lead.
-            () = self.over() => {
+            answer = self.store.lead(node, self.renewal.ttl) => answer,
+            // While an answer is late, the leadership may expire.
+            () = self.expired() => {
                 self.step_down();
-                let reason = "the lead was not renewed in time".to_owned();
+                let reason = "the leadership was not renewed in time".to_owned();
                 return Err(store::Error::Unavailable { reason });
             }
         };
         let leader = answer?;
         let leads = leader.node == node;
-        self.until = (leads && leader.until.is_some()).then(|| asked + self.pace.ttl);
+        self.until = (leads && leader.until.is_some()).then(|| asked + self.renewal.ttl);
         self.lead.set(leads);
         if self.leader.replace(leader.node) != Some(leader.node) {
             let name = self.name_of(leader.node).await;
@@ -105,26 +105,26 @@ impl Candidate {
         Ok(leader)
     }
 
-    /// What a node calls itself; its id if that cannot be told soon.
+    /// The name of a node; its id if the store does not answer soon.
     async fn name_of(&self, node: NodeId) -> String {
-        let nodes = tokio::time::timeout(self.pace.ttl / 10, self.store.nodes()).await;
+        let nodes = tokio::time::timeout(self.renewal.ttl / 10, self.store.nodes()).await;
         let nodes = nodes.ok().and_then(Result::ok).unwrap_or_default();
         let known = nodes.into_iter().find(|it| it.id == node);
         known.map_or_else(|| node.to_string(), |it| it.joined.name)
     }
 
-    /// Waits for the next try; the lead may end meanwhile.
-    async fn rest(&mut self, pause: Duration) {
-        let asked = Instant::now();
-        if self.until.is_some_and(|until| until < asked + pause) {
-            self.over().await;
+    /// Waits for the next try, and steps down if the leadership expires meanwhile.
+    async fn sleep(&mut self, pause: Duration) {
+        let start = Instant::now();
+        if self.until.is_some_and(|until| until < start + pause) {
+            self.expired().await;
             self.step_down();
         }
-        tokio::time::sleep(pause.saturating_sub(asked.elapsed())).await;
+        tokio::time::sleep(pause.saturating_sub(start.elapsed())).await;
     }
 
-    /// Waits until the lead has ended; for ever if there is none.
-    async fn over(&self) {
+    /// Waits until this node's leadership expires; for ever if it has none.
+    async fn expired(&self) {
         match self.until {
             Some(until) => tokio::time::sleep_until(until).await,
             None => std::future::pending().await,

@@ -1,25 +1,25 @@
-//! The use cases of Duly and the loops that drive them. Sees ports only, never a backend.
+//! The use cases of Duly and the loops that drive them. Uses ports only, never a backend.
 
+mod attached_sessions;
 mod backlog;
+mod claim_slot;
 pub mod command;
 mod deadlines;
-mod desk;
 mod dispatcher;
 pub mod engine;
 mod keep_alive;
 mod leader;
 mod observer;
-mod outcomes;
-mod pace;
 pub mod random;
 mod rates;
-mod remotes;
+mod renewal;
 mod retention;
-mod served;
+mod served_types;
 mod settings;
 mod source;
 mod submitter;
 mod system;
+mod task_waiters;
 
 pub use engine::{Config, Engine};
 pub use rates::Rate;

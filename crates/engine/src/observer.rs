@@ -1,9 +1,9 @@
-//! The loop that watches sessions of processes elsewhere, and deadlines.
+//! The loop that watches the sessions of other processes, and the deadlines of leases.
 //!
-//! A session is dead when its beat has not changed for the whole TTL, measured by this process's
-//! monotonic clock over an unbroken series of reads: after a pause of this process, or of the
-//! store, or while the store can be read and not written, everybody gets the full time again.
-//! Deadlines are judged by the store's clock.
+//! A session is dead when its heartbeat count has not changed for the whole TTL, measured by this
+//! process's monotonic clock over an unbroken series of reads. After a pause of this process or
+//! of the store, or while the store can be read but not written, every session gets the full TTL
+//! again. Deadlines are compared with the store's clock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,43 +17,44 @@ use duly_core::time::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::attached_sessions::AttachedSessions;
 use crate::deadlines::Deadlines;
-use crate::outcomes::Outcomes;
-use crate::remotes::Remotes;
+use crate::task_waiters::TaskWaiters;
 
-/// How often the loop looks while nothing asks for it: another node may have granted leases.
+/// How often the loop looks when nothing is due: another node may have granted leases.
 const SAFETY_POLL: Duration = Duration::from_secs(60);
-/// How long it waits for a store that does not answer.
+/// How long it waits after the store did not answer.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
 pub(crate) struct Observer {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ttl: Duration,
-    /// Whether it ends sessions and takes leases back; else it only sees who has ended.
-    pub(crate) judges: bool,
-    pub(crate) remotes: Arc<Remotes>,
-    pub(crate) outcomes: Arc<Outcomes>,
+    /// Whether this node ends dead sessions and takes overdue leases back. Otherwise it only
+    /// notices sessions that have ended.
+    pub(crate) is_scheduler: bool,
+    pub(crate) sessions: Arc<AttachedSessions>,
+    pub(crate) task_waiters: Arc<TaskWaiters>,
     pub(crate) deadlines: Arc<Deadlines>,
-    /// The last beat of each session, and since when it is the last.
-    pub(crate) seen: HashMap<SessionId, (u64, Instant)>,
+    /// The last heartbeat count of each session, and since when it has not changed.
+    pub(crate) heartbeats: HashMap<SessionId, (u64, Instant)>,
     /// When the sessions were last read.
     pub(crate) last_read: Option<Instant>,
     /// Since when they have been read without a gap.
     pub(crate) steady_since: Option<Instant>,
-    /// Whether the store refused a sign of life of this process since the last look: it may have
-    /// refused those of others too.
+    /// Whether the store refused this node's sign of life since the last look: it may have refused
+    /// the heartbeats of other processes too.
     pub(crate) refused: Arc<AtomicBool>,
 }
 
 impl Observer {
-    /// Watches until shut down.
+    /// Runs until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         loop {
             let pause = match self.run_once().await {
                 Ok(()) => self.pause().await,
                 Err(error) => {
-                    tracing::debug!(%error, "the store is away; sessions are not judged meanwhile");
+                    tracing::debug!(%error, "the store is unavailable; no session is ended");
                     self.last_read = None;
                     BACK_OFF
                 }
@@ -66,7 +67,7 @@ impl Observer {
         }
     }
 
-    /// Sleeps, less if a lease with an earlier deadline is granted meanwhile.
+    /// Sleeps, for a shorter time if a lease with an earlier deadline is granted meanwhile.
     async fn sleep(&self, pause: Duration) {
         let mut pause = pause;
         while tokio::time::timeout(pause, self.deadlines.changed()).await.is_ok() {
@@ -76,84 +77,85 @@ impl Observer {
 
     /// One look at all sessions and deadlines.
     async fn run_once(&mut self) -> store::Result<()> {
-        let attached = self.remotes.ids();
-        let sessions = self.store.sessions().await?;
-        self.remotes.served.learn(&sessions);
-        for session in &sessions {
-            // Another node may have been told.
-            self.remotes.set_draining(session.opened.id, session.draining);
+        // Read before the store's list, which therefore has every attached session that is open.
+        let attached = self.sessions.remote_ids();
+        let open = self.store.sessions().await?;
+        self.sessions.served_types.update_other(&open);
+        for session in &open {
+            // The drain may have been requested through another node.
+            self.sessions.set_draining(session.opened.id, session.draining);
         }
         for id in attached {
-            // It ended while somebody used it.
-            if sessions.iter().all(|session| session.opened.id != id) {
-                self.remotes.detach(id);
+            if open.iter().all(|session| session.opened.id != id) {
+                self.sessions.detach_remote(id);
             }
         }
-        let dead = self.judge(&sessions, Instant::now());
-        if !self.judges {
+        let dead = self.find_dead(&open, Instant::now());
+        if !self.is_scheduler {
             return Ok(());
         }
         for (session, beat) in dead {
-            let known = sessions.iter().find(|it| it.opened.id == session);
+            let known = open.iter().find(|it| it.opened.id == session);
             let worker = known.map_or("", |it| it.opened.name.as_str());
             tracing::warn!(
                 session.id = %session, worker.name = worker,
-                "a worker is silent; its leases are taken back"
+                "a worker sends no heartbeats; its leases are taken back"
             );
-            // Should it have beaten meanwhile, it goes on; else the next look detaches it.
+            // A heartbeat that arrived meanwhile keeps the session open. If it ends, the next look
+            // detaches it.
             let tasks = self.store.end_session(session, Ending::Died { beat }).await?;
-            self.outcomes.announce(tasks);
+            self.task_waiters.notify_changed(tasks);
         }
         let now = self.store.now().await?;
-        // After a gap everybody has the full time again, to acknowledge too.
+        // After a gap every worker has the full time again, also to acknowledge its leases.
         let steady = self.steady_since.is_some_and(|since| since.elapsed() >= self.ttl);
         let unacknowledged_before = if steady { now.minus(self.ttl) } else { Timestamp::EPOCH };
         let reap = Reap { unacknowledged_before, entropy: self.random.next() };
-        self.deadlines.forget();
+        self.deadlines.clear();
         let reaped = self.store.reap(reap).await?;
         for (session, lease) in reaped.taken_back {
-            self.remotes.take_back(session, lease);
-            self.outcomes.announce([lease.task]);
+            self.sessions.take_back(session, lease);
+            self.task_waiters.notify_changed([lease.task]);
         }
         if let Some(next) = reaped.next_deadline {
-            self.deadlines.learn(next);
+            self.deadlines.set_stored(next);
         }
         Ok(())
     }
 
-    /// The sessions that are dead, with their last beat.
-    fn judge(&mut self, sessions: &[OpenedSession], now: Instant) -> Vec<(SessionId, u64)> {
+    /// The sessions that are dead, with their last heartbeat count.
+    fn find_dead(&mut self, open: &[OpenedSession], now: Instant) -> Vec<(SessionId, u64)> {
         let refused = self.refused.swap(false, Ordering::Relaxed);
-        let broken = refused || self.last_read.is_none_or(|last| now - last > self.ttl / 2);
-        if broken {
-            self.seen.clear();
+        let has_gap = refused || self.last_read.is_none_or(|last| now - last > self.ttl / 2);
+        if has_gap {
+            self.heartbeats.clear();
             self.steady_since = Some(now);
         }
         self.last_read = Some(now);
-        let mut seen = HashMap::with_capacity(sessions.len());
+        let mut heartbeats = HashMap::with_capacity(open.len());
         let mut dead = Vec::new();
-        for OpenedSession { opened, beat, .. } in sessions {
-            let known = self.seen.get(&opened.id).filter(|(last, _)| last == beat);
+        for OpenedSession { opened, beat, .. } in open {
+            let known = self.heartbeats.get(&opened.id).filter(|(last, _)| last == beat);
             let since = known.map_or(now, |(_, since)| *since);
             if now - since >= self.ttl {
                 dead.push((opened.id, *beat));
             }
-            seen.insert(opened.id, (*beat, since));
+            heartbeats.insert(opened.id, (*beat, since));
         }
-        self.seen = seen;
+        self.heartbeats = heartbeats;
         dead
     }
 
     /// How long until the next look.
     async fn pause(&self) -> Duration {
-        let deadline = self.deadlines.next().filter(|_| self.judges);
+        let deadline = self.deadlines.next().filter(|_| self.is_scheduler);
         let overdue_in = match (deadline, self.store.now().await) {
             (Some(next), Ok(now)) => next.since(now).max(Duration::from_millis(1)),
             _ => SAFETY_POLL,
         };
-        // Where others share the store, one of them may have opened a session meanwhile.
+        // On a shared store another node may have opened a session meanwhile.
         let alone = self.store.node() == NodeId::ONLY;
-        let most = if alone && self.seen.is_empty() { SAFETY_POLL } else { self.ttl / 4 };
+        let most = if alone && self.heartbeats.is_empty() { SAFETY_POLL } else { self.ttl / 4 };
         overdue_in.min(most)
     }
 }

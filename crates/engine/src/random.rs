@@ -1,4 +1,4 @@
-//! Randomness for production: unpredictable, and cheap enough to draw per task.
+//! Randomness for production: unpredictable, and cheap enough to use for every task.
 
 use duly_core::ports::random::Random;
 use parking_lot::Mutex;

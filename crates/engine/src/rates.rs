@@ -1,5 +1,5 @@
-//! How many tasks came and started in each queue of late, as far as this node had to do with it.
-//! Kept in memory only and per batch, so that nobody pays for it.
+//! How many tasks this node submitted and started in each queue during the last minute. Kept in
+//! memory and counted per batch, so that it costs almost nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Over how many seconds rates are taken.
 const WINDOW: usize = 60;
-/// Queues remembered before those are looked for in which nothing happens any more.
+/// Queues kept before idle ones are removed.
 const TIDY: usize = 1024;
 
 /// Tasks per second over the last minute.
@@ -22,9 +22,9 @@ pub struct Rate {
     pub started: f64,
 }
 
-/// What happened to tasks.
+/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Counter {
     Submitted,
     Started,
 }
@@ -37,17 +37,17 @@ pub(crate) struct Rates {
 
 #[derive(Debug)]
 struct State {
-    queues: HashMap<(TenantName, QueueName), Minute>,
+    queues: HashMap<(TenantName, QueueName), QueueCounts>,
     tidy_at: usize,
 }
 
 #[derive(Debug)]
-struct Minute {
+struct QueueCounts {
     submitted: Ring,
     started: Ring,
 }
 
-/// Counts of the last seconds; the one of second `n` stands at `n` modulo their number.
+/// Counts of the last seconds; that of second `n` is at index `n % WINDOW`.
 #[derive(Debug)]
 struct Ring {
     counts: [u32; WINDOW],
@@ -62,8 +62,8 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Counts tasks of these lanes. Neighbours in one queue are looked up once.
-    pub(crate) fn count<'a>(&self, what: What, lanes: impl IntoIterator<Item = &'a Lane>) {
+    /// Counts tasks of these lanes. Consecutive tasks of one queue need one look-up.
+    pub(crate) fn count<'a>(&self, counter: Counter, lanes: impl IntoIterator<Item = &'a Lane>) {
         let mut lanes = lanes.into_iter();
         let Some(mut lane) = lanes.next() else { return };
         let (second, mut count) = (self.second(), 1);
@@ -72,23 +72,23 @@ impl Rates {
             if next.queue == lane.queue && next.tenant == lane.tenant {
                 count += 1;
             } else {
-                state.add(what, lane, second, count);
+                state.add(counter, lane, second, count);
                 (lane, count) = (next, 1);
             }
         }
-        state.add(what, lane, second, count);
+        state.add(counter, lane, second, count);
     }
 
     pub(crate) fn of(&self, tenant: &TenantName, queue: &QueueName) -> Rate {
         let second = self.second();
-        // A server that has just started has not seen a whole minute.
+        // A server that has just started divides by the time since its start.
         let window = self.start.elapsed().clamp(Duration::from_secs(1), WINDOW_TIME);
         let per_second = |count: u64| count as f64 / window.as_secs_f64();
         let state = self.state.lock();
-        let minute = state.queues.get(&(tenant.clone(), queue.clone()));
-        minute.map_or_else(Rate::default, |minute| Rate {
-            submitted: per_second(minute.submitted.sum(second)),
-            started: per_second(minute.started.sum(second)),
+        let counts = state.queues.get(&(tenant.clone(), queue.clone()));
+        counts.map_or_else(Rate::default, |counts| Rate {
+            submitted: per_second(counts.submitted.sum(second)),
+            started: per_second(counts.started.sum(second)),
         })
     }
 
@@ -100,19 +100,20 @@ impl Rates {
 const WINDOW_TIME: Duration = Duration::from_secs(WINDOW as u64);
 
 impl State {
-    fn add(&mut self, what: What, lane: &Lane, second: u64, count: u32) {
+    fn add(&mut self, counter: Counter, lane: &Lane, second: u64, count: u32) {
         if self.queues.len() >= self.tidy_at {
-            let is_busy =
-                |minute: &Minute| minute.submitted.sum(second) + minute.started.sum(second) > 0;
-            self.queues.retain(|_, minute| is_busy(minute));
+            let is_busy = |counts: &QueueCounts| {
+                counts.submitted.sum(second) + counts.started.sum(second) > 0
+            };
+            self.queues.retain(|_, counts| is_busy(counts));
             self.tidy_at = TIDY.max(2 * self.queues.len());
         }
         let key = (lane.tenant.clone(), lane.queue.clone());
-        let new = || Minute { submitted: Ring::new(second), started: Ring::new(second) };
-        let minute = self.queues.entry(key).or_insert_with(new);
-        match what {
-            What::Submitted => minute.submitted.add(second, count),
-            What::Started => minute.started.add(second, count),
+        let new = || QueueCounts { submitted: Ring::new(second), started: Ring::new(second) };
+        let counts = self.queues.entry(key).or_insert_with(new);
+        match counter {
+            Counter::Submitted => counts.submitted.add(second, count),
+            Counter::Started => counts.started.add(second, count),
         }
     }
 }
@@ -124,22 +125,22 @@ impl Ring {
 
     fn add(&mut self, second: u64, count: u32) {
         for passed in self.last + 1..=second.min(self.last + WINDOW as u64) {
-            self.counts[place(passed)] = 0;
+            self.counts[index(passed)] = 0;
         }
-        // Two threads may come in the wrong order around the turn of a second.
+        // Two threads may arrive out of order at the turn of a second.
         self.last = self.last.max(second);
-        let slot = &mut self.counts[place(self.last)];
+        let slot = &mut self.counts[index(self.last)];
         *slot = slot.saturating_add(count);
     }
 
-    /// All that is not older than the window.
+    /// The counts within the window.
     fn sum(&self, now: u64) -> u64 {
         let oldest = now.saturating_sub(WINDOW as u64 - 1);
-        (oldest..=self.last).map(|second| u64::from(self.counts[place(second)])).sum()
+        (oldest..=self.last).map(|second| u64::from(self.counts[index(second)])).sum()
     }
 }
 
-fn place(second: u64) -> usize {
+fn index(second: u64) -> usize {
     usize::try_from(second % WINDOW as u64).expect("smaller than the window")
 }
 
@@ -166,25 +167,25 @@ mod tests {
         let rates = Rates::default();
         tokio::time::advance(Duration::from_secs(100)).await;
         let lanes = [lane("mail"), lane("mail"), lane("video"), lane("mail")];
-        rates.count(What::Submitted, &lanes);
-        rates.count(What::Started, &lanes[..1]);
+        rates.count(Counter::Submitted, &lanes);
+        rates.count(Counter::Started, &lanes[..1]);
         assert_eq!(rate(&rates, "mail"), Rate { submitted: 3.0 / 60.0, started: 1.0 / 60.0 });
         assert_eq!(rate(&rates, "video").submitted, 1.0 / 60.0);
         tokio::time::advance(Duration::from_secs(59)).await;
-        rates.count(What::Submitted, &lanes[..1]);
+        rates.count(Counter::Submitted, &lanes[..1]);
         assert_eq!(rate(&rates, "mail").submitted, 4.0 / 60.0);
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(rate(&rates, "mail").submitted, 1.0 / 60.0);
         tokio::time::advance(Duration::from_secs(600)).await;
         assert_eq!(rate(&rates, "mail"), Rate::default());
-        rates.count(What::Submitted, &lanes[..1]);
+        rates.count(Counter::Submitted, &lanes[..1]);
         assert_eq!(rate(&rates, "mail").submitted, 1.0 / 60.0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_server_divides_by_the_time_it_has_seen() {
         let rates = Rates::default();
-        rates.count(What::Submitted, &[lane("mail"), lane("mail")]);
+        rates.count(Counter::Submitted, &[lane("mail"), lane("mail")]);
         assert_eq!(rate(&rates, "mail").submitted, 2.0);
         tokio::time::advance(Duration::from_secs(4)).await;
         assert_eq!(rate(&rates, "mail").submitted, 0.5);
@@ -195,10 +196,10 @@ mod tests {
     async fn queues_in_which_nothing_happens_are_forgotten() {
         let rates = Rates::default();
         for number in 0..TIDY {
-            rates.count(What::Submitted, &[lane(&format!("q{number}"))]);
+            rates.count(Counter::Submitted, &[lane(&format!("q{number}"))]);
         }
         tokio::time::advance(Duration::from_secs(61)).await;
-        rates.count(What::Submitted, &[lane("mail")]);
+        rates.count(Counter::Submitted, &[lane("mail")]);
         assert_eq!(rates.state.lock().queues.len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! The loop that deletes tasks which ended longer ago than the settings say, and sessions that nobody
-//! asks for any more.
+//! The loop that deletes ended tasks after their retention period, and sessions that ended long
+//! ago.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use duly_core::time::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::leader::Lead;
-use crate::settings::Current;
+use crate::leader::Leadership;
+use crate::settings::CurrentSettings;
 
-/// How long the loop waits for a store that does not answer.
+/// How long the loop waits after the store did not answer.
 const BACK_OFF: Duration = Duration::from_secs(60);
 
-/// How often to look.
+/// How often to sweep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
     /// From the end of one pass to the next, unless the settings change.
@@ -32,23 +32,22 @@ impl Default for Config {
 
 /// What one pass did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct SweepReport {
     pub(crate) deleted: u64,
     pub(crate) pages: u32,
-    /// Sessions that were forgotten.
+    /// Deleted sessions.
     pub(crate) sessions: u64,
 }
 
 pub(crate) struct Sweeper {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) settings: Arc<Current>,
+    pub(crate) settings: Arc<CurrentSettings>,
 }
 
 impl Sweeper {
-    /// Sweeps while this node leads, until shut down; what was ordered is carried out, and the rest
-    /// is for next time.
-    pub(crate) async fn run(self, lead: Lead, shutdown: CancellationToken) {
+    /// Sweeps while this node leads, until shutdown. The next pass continues an interrupted one.
+    pub(crate) async fn run(self, lead: Leadership, shutdown: CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = lead.while_leading(|| self.keep_sweeping()) => {}
@@ -59,7 +58,7 @@ impl Sweeper {
         loop {
             let known = self.settings.get().await.map_or(0, |settings| settings.version);
             let pause = match self.run_once().await {
-                Ok(Report { deleted: 0, sessions: 0, .. }) => self.config.every,
+                Ok(SweepReport { deleted: 0, sessions: 0, .. }) => self.config.every,
                 Ok(report) => {
                     tracing::info!(?report, "old tasks and sessions were deleted");
                     self.config.every
@@ -69,7 +68,7 @@ impl Sweeper {
                     self.config.every
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the store is away; old tasks stay meanwhile");
+                    tracing::debug!(%error, "the store is unavailable; old tasks stay meanwhile");
                     BACK_OFF
                 }
             };
@@ -80,13 +79,14 @@ impl Sweeper {
         }
     }
 
-    /// One pass over everything that may be old enough, page by page. It rests for as long as
-    /// each page took, so that others have the store at least half of the time.
-    async fn run_once(&self) -> store::Result<Report> {
-        let mut report = Report { sessions: self.forget_sessions().await?, ..Report::default() };
+    /// One pass over all expired tasks, page by page. After each page it sleeps for as long as the
+    /// page took, so that other callers have the store at least half of the time.
+    async fn run_once(&self) -> store::Result<SweepReport> {
+        let sessions = self.forget_sessions().await?;
+        let mut report = SweepReport { sessions, ..SweepReport::default() };
         let mut after = None;
         loop {
-            // Read from the store for every page: a longer retention holds at once, whoever set it.
+            // Read for every page: a longer retention, also from another node, holds at once.
             let retention = self.settings.read().await?.settings.retention;
             let sweep = Sweep { after, ..expired(retention, self.store.now().await?) };
             if sweep.latest().is_none() {
@@ -104,7 +104,7 @@ impl Sweeper {
         }
     }
 
-    /// Forgets sessions that ended long ago, page by page; how many.
+    /// Deletes sessions that ended long ago, page by page. Returns how many.
     async fn forget_sessions(&self) -> store::Result<u64> {
         let before = self.store.now().await?.minus(SESSION_MEMORY);
         let mut forgotten = 0;
@@ -120,7 +120,7 @@ impl Sweeper {
     }
 }
 
-/// What is to be deleted now.
+/// The sweep that deletes what has expired by now.
 fn expired(retention: Retention, now: Timestamp) -> Sweep {
     let before = |period: Option<Duration>| period.map(|period| now.minus(period));
     Sweep {

@@ -1,4 +1,4 @@
-//! The source of work for workers in this process.
+//! The work source of local workers.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use duly_core::ports::store::{Report, ReportItem, Reported};
 use duly_core::ports::work_source::{Closed, TakenBack, Unheard, WorkSource};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::desk::Desk;
-use crate::remotes::Remotes;
+use crate::attached_sessions::AttachedSessions;
+use crate::claim_slot::ClaimSlot;
 
 /// Outcomes on their way to the dispatcher.
 pub(crate) struct FinishCall {
@@ -19,41 +19,41 @@ pub(crate) struct FinishCall {
     pub(crate) reply: oneshot::Sender<Vec<Finished>>,
 }
 
-/// One session's end of the dispatcher.
+/// The work source of one session.
 pub(crate) struct LocalSource {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) claim_slot: Arc<ClaimSlot>,
     pub(crate) finishes: mpsc::UnboundedSender<FinishCall>,
-    pub(crate) remotes: Arc<Remotes>,
+    pub(crate) sessions: Arc<AttachedSessions>,
 }
 
 #[async_trait]
 impl WorkSource for LocalSource {
     fn session(&self) -> Option<SessionId> {
-        Some(self.desk.session().id)
+        Some(self.claim_slot.session().id)
     }
 
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed> {
-        let leases = self.desk.place(max).ok_or(Closed)?;
+        let leases = self.claim_slot.place(max).ok_or(Closed)?;
         let mut call = ClaimCall { leases, finishes: &self.finishes };
         (&mut call.leases).await.map_err(|_| Closed)
     }
 
     fn widen(&self, max: usize) {
-        self.desk.widen(max);
+        self.claim_slot.widen(max);
     }
 
     fn is_wanted(&self, lane: &Lane) -> bool {
-        self.remotes.is_wanted(lane, self.desk.session().id)
+        self.sessions.is_wanted(lane, self.claim_slot.session().id)
     }
 
     async fn taken_back(&self) -> Vec<TakenBack> {
-        self.desk.taken_back().await
+        self.claim_slot.taken_back().await
     }
 
     async fn report(&self, items: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
-        let report = Report { session: self.desk.session().id, items };
-        self.remotes.report(report).await.map_err(|error| {
-            tracing::debug!(%error, "a report was not taken");
+        let report = Report { session: self.claim_slot.session().id, items };
+        self.sessions.report(report).await.map_err(|error| {
+            tracing::debug!(%error, "the store did not take a report");
             Unheard
         })
     }
@@ -65,7 +65,7 @@ impl WorkSource for LocalSource {
     }
 }
 
-/// A claim that waits. Leases that arrive as it is dropped are given back.
+/// A claim that waits. Leases that arrive while it is dropped are released.
 struct ClaimCall<'a> {
     leases: oneshot::Receiver<Vec<Lease>>,
     finishes: &'a mpsc::UnboundedSender<FinishCall>,
@@ -77,7 +77,7 @@ impl Drop for ClaimCall<'_> {
         let Ok(leases) = self.leases.try_recv() else { return };
         let (reply, _) = oneshot::channel();
         let batch = leases.iter().map(Lease::release).collect();
-        // A dispatcher that is gone has ended the session, which gives everything back.
+        // If the dispatcher has stopped, the end of the session releases them.
         self.finishes.send(FinishCall { batch, reply }).ok();
     }
 }

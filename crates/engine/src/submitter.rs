@@ -1,5 +1,5 @@
-//! Group commit of submits: while one batch is being stored the next gathers, so a lone caller
-//! never waits for a timer and a crowd shares a sync.
+//! Group commit of submits: while one batch is stored the next one gathers. A single caller never
+//! waits for a timer, and many callers share one sync.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::backlog::Backlog;
+use crate::claim_slot::{ClaimSlot, ClaimSlots, WaitingClaim};
 use crate::deadlines::Deadlines;
-use crate::desk::{Desk, Desks, Waiting};
-use crate::rates::{Rates, What};
+use crate::rates::{Counter, Rates};
 
-/// A few tasks of one caller, within the limits of one store call.
+/// Tasks of one caller, within the limits of one store call.
 pub(crate) struct Submission {
     pub(crate) tasks: Vec<NewTask>,
-    pub(crate) reply: oneshot::Sender<std::result::Result<Settled, Arc<Error>>>,
+    pub(crate) reply: oneshot::Sender<std::result::Result<StoredTasks, Arc<Error>>>,
 }
 
-/// The tasks of a submission and what became of each.
-pub(crate) type Settled = (Vec<NewTask>, Vec<Submitted>);
+/// The tasks of a submission and the store's answer to each.
+pub(crate) type StoredTasks = (Vec<NewTask>, Vec<Submitted>);
 
-/// What callers have sent and nobody has stored yet.
+/// Submissions that wait to be stored, shared by all submitters.
 pub(crate) struct Inbox(Mutex<Queue>);
 
 struct Queue {
     submissions: mpsc::UnboundedReceiver<Submission>,
-    /// Did not fit into the last call.
+    /// A submission that did not fit into the last call.
     held_over: Option<Submission>,
 }
 
@@ -39,8 +39,8 @@ impl Inbox {
         Self(Mutex::new(Queue { submissions, held_over: None }))
     }
 
-    /// Waits for a submission and takes along what else fits into one call; nothing when every
-    /// sender is gone.
+    /// Waits for a submission and adds the others that wait and fit into one call; `None` when
+    /// every sender is gone.
     async fn gather(&self) -> Option<Vec<Submission>> {
         let mut queue = self.0.lock().await;
         let first = match queue.held_over.take() {
@@ -62,26 +62,26 @@ impl Inbox {
     }
 }
 
-/// Stores what is in the inbox, beside others if the store has use for them.
+/// Stores submissions from the inbox. Several run at once if the store gains from it.
 #[derive(Clone)]
 pub(crate) struct Submitter {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) backlog: Arc<Backlog>,
-    pub(crate) desks: Desks,
+    pub(crate) claim_slots: ClaimSlots,
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) rates: Arc<Rates>,
 }
 
 impl Submitter {
-    /// Works until every sender is gone.
+    /// Runs until every sender is gone.
     pub(crate) async fn run(self) {
         while let Some(group) = self.inbox.gather().await {
             self.run_once(group).await;
         }
     }
 
-    /// Stores a group at once, if nothing is in the way.
+    /// Stores a group in one call; if the store reports a block, each caller's tasks separately.
     async fn run_once(&self, group: Vec<Submission>) {
         let mut tasks = Vec::with_capacity(group.iter().map(|one| one.tasks.len()).sum());
         let mut callers = Vec::with_capacity(group.len());
@@ -91,28 +91,29 @@ impl Submitter {
         }
         let (answer, tasks) = self.store_and_hand_off(tasks).await;
         if callers.len() > 1 && matches!(answer, Err(Error::Blocked { .. })) {
-            return self.run_apart(callers, tasks).await;
+            return self.store_separately(callers, tasks).await;
         }
-        self.backlog.leave(&tasks);
+        self.backlog.remove(&tasks);
         if let Ok(answers) = &answer {
             self.count(&tasks, answers);
         }
         reply(callers, tasks, answer);
     }
 
-    /// Somebody holds what one of these callers needs; the others must not suffer for it.
-    async fn run_apart(&self, callers: Vec<Caller>, tasks: Vec<NewTask>) {
+    /// Another transaction holds a lock that one of these callers needs. The other callers must
+    /// not wait for it.
+    async fn store_separately(&self, callers: Vec<Caller>, tasks: Vec<NewTask>) {
         let mut tasks = tasks.into_iter();
-        let mut alone = JoinSet::new();
+        let mut calls = JoinSet::new();
         for (count, reply) in callers {
             let tasks = tasks.by_ref().take(count).collect();
-            alone.spawn(self.clone().run_alone(Submission { tasks, reply }));
+            calls.spawn(self.clone().store_one(Submission { tasks, reply }));
         }
-        alone.join_all().await;
+        calls.join_all().await;
     }
 
-    /// Boxed, since it ends where it came from.
-    fn run_alone(self, one: Submission) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    /// Boxed, since the call is recursive.
+    fn store_one(self, one: Submission) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move { self.run_once(vec![one]).await })
     }
 
@@ -120,21 +121,21 @@ impl Submitter {
         &self,
         tasks: Vec<NewTask>,
     ) -> (Result<Vec<Submitted>>, Vec<NewTask>) {
-        // A claim is worth taking only for a task that could start now.
+        // Only a task that is due now can use a claim.
         let due = tasks.iter().find(|task| task.is_immediate());
-        let seat = due.and_then(|task| self.free_seat(task));
-        let offer = seat.as_ref().map(|(_, waiting)| waiting.claim.clone());
+        let taken = due.and_then(|task| self.take_waiting_claim(task));
+        let offer = taken.as_ref().map(|(_, waiting)| waiting.claim.clone());
         let answer = self.store.submit(Submit { tasks: tasks.clone(), offer }).await;
-        let Some((desk, waiting)) = seat else { return (answer, tasks) };
+        let Some((claim_slot, waiting)) = taken else { return (answer, tasks) };
         let leases = answer.as_ref().map_or_else(|_| Vec::new(), |answers| leases(&tasks, answers));
         if leases.is_empty() {
-            // Also after an error: should the store have granted something and its answer be
-            // lost, the same claim gets the same leases from the dispatcher.
-            desk.pass_on(waiting);
+            // Also after an error: if the store granted leases and its answer was lost, the
+            // dispatcher gets the same leases for the same claim.
+            claim_slot.put_back_for_dispatcher(waiting);
         } else {
             let session = waiting.claim.session;
-            self.deadlines.expect(&leases);
-            let orphaned = desk.serve(waiting, leases);
+            self.deadlines.add_leases(&leases);
+            let orphaned = claim_slot.serve(waiting, leases);
             if !orphaned.is_empty() {
                 self.give_back(session, &orphaned).await;
             }
@@ -151,22 +152,22 @@ impl Submitter {
             let pairs = tasks.iter().zip(answers).filter(move |(_, answer)| holds(answer));
             pairs.map(|(task, _)| &task.lane)
         };
-        self.rates.count(What::Submitted, those(stored));
-        self.rates.count(What::Started, those(handed));
+        self.rates.count(Counter::Submitted, those(stored));
+        self.rates.count(Counter::Started, those(handed));
     }
 
-    fn free_seat(&self, task: &NewTask) -> Option<(Arc<Desk>, Waiting)> {
-        let desks = self.desks.read();
-        desks.iter().find_map(|desk| Some((Arc::clone(desk), desk.take_for_new(&task.lane)?)))
+    fn take_waiting_claim(&self, task: &NewTask) -> Option<(Arc<ClaimSlot>, WaitingClaim)> {
+        let slots = self.claim_slots.read();
+        slots.iter().find_map(|slot| Some((Arc::clone(slot), slot.take_for_new(&task.lane)?)))
     }
 
-    /// The worker left while its lease was being made.
+    /// Releases leases whose worker left while they were granted.
     async fn give_back(&self, session: duly_core::id::SessionId, leases: &[Lease]) {
         let finishes = leases.iter().map(Lease::release).collect();
         let exchange = Exchange { session, finishes, claim: None };
         if let Err(error) = self.store.exchange(exchange).await {
-            // They come back when the session ends.
-            tracing::warn!(%error, leases = leases.len(), "leases could not be given back");
+            // The end of the session releases them.
+            tracing::warn!(%error, leases = leases.len(), "cannot give leases back");
         }
     }
 }
@@ -186,7 +187,7 @@ fn leases(tasks: &[NewTask], answers: &[Submitted]) -> Vec<Lease> {
     tasks.iter().zip(answers).filter_map(lease).collect()
 }
 
-type Caller = (usize, oneshot::Sender<std::result::Result<Settled, Arc<Error>>>);
+type Caller = (usize, oneshot::Sender<std::result::Result<StoredTasks, Arc<Error>>>);
 
 fn reply(callers: Vec<Caller>, tasks: Vec<NewTask>, answer: Result<Vec<Submitted>>) {
     match answer {

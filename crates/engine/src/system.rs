@@ -1,4 +1,4 @@
-//! Runs the system's own tasks inside the server: orders for many tasks.
+//! Runs system tasks inside the server: bulk actions.
 
 mod bulk;
 
@@ -11,23 +11,23 @@ use duly_core::task::Failure;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, LocalWorker, Opened};
+use crate::engine::{Engine, LocalSession, LocalWorker};
 use crate::system::bulk::Stopped;
 
-/// Orders that are carried out at the same time.
-const AT_ONCE: usize = 4;
-/// How long to wait for a store that cannot be asked.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Bulk actions that run at the same time.
+const CONCURRENCY: usize = 4;
+/// How long to wait after the store did not answer.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Works until it is told to stop. Whatever it is at then goes back with its session, and goes on
-/// where it was. A session that others have ended is followed by another one.
+/// Runs until stopped. The end of its session releases the bulk actions that run; their next
+/// attempts continue from their checkpoints. If another node ends the session, opens a new one.
 pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
     let working = async {
         loop {
             let opened = open(&engine).await;
             work(&engine, &opened, &stop).await;
-            // Whatever ended the session may end the next one too.
-            tokio::time::sleep(PATIENCE).await;
+            // The next session may end for the same reason.
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     };
     tokio::select! {
@@ -36,31 +36,30 @@ pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
     }
 }
 
-/// Works until the session's source closes.
-async fn work(engine: &Engine, opened: &Opened, stop: &CancellationToken) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+/// Runs bulk actions until the work source closes.
+async fn work(engine: &Engine, opened: &LocalSession, stop: &CancellationToken) {
+    let slots = Arc::new(Semaphore::new(CONCURRENCY));
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
-        let Ok(place) = place else { return };
+        let slot = Arc::clone(&slots).acquire_owned().await;
+        let Ok(slot) = slot else { return };
         let leases = opened.source.claim(1).await;
-        // A source that is closed has nothing more.
         let Some(lease) = leases.ok().and_then(|mut leases| leases.pop()) else { return };
         let (engine, source, stop) = (engine.clone(), Arc::clone(&opened.source), stop.clone());
         let session = opened.session;
         engine.clone().spawn(async move {
             let finish = tokio::select! {
-                ended = bulk::carry_out(&engine, session, &lease) => finish(&engine, &lease, ended),
+                ended = bulk::run(&engine, session, &lease) => finish(&engine, &lease, ended),
                 () = stop.cancelled() => None,
             };
             if let Some(finish) = finish {
                 source.finish(vec![finish]).await.ok();
             }
-            drop(place);
+            drop(slot);
         });
     }
 }
 
-async fn open(engine: &Engine) -> Opened {
+async fn open(engine: &Engine) -> LocalSession {
     loop {
         let worker = LocalWorker {
             name: "system".to_owned(),
@@ -70,25 +69,23 @@ async fn open(engine: &Engine) -> Opened {
         match engine.open_session(worker).await {
             Ok(opened) => return opened,
             Err(error) => {
-                tracing::debug!(%error, "the system's own tasks wait for the store");
-                tokio::time::sleep(PATIENCE).await;
+                tracing::debug!(%error, "system tasks wait for the store");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// The outcome of an order; nothing if it is no longer ours.
+/// The outcome of a bulk action; `None` if its lease is lost.
 fn finish(engine: &Engine, lease: &Lease, ended: Result<Arc<str>, Stopped>) -> Option<Finish> {
     let outcome = match ended {
         Ok(result) => Outcome::Success { result: Some(result) },
         Err(Stopped::Lost) => return None,
-        Err(Stopped::Senseless(why)) => {
-            Outcome::Fail { error: Failure::new("INVALID_PAYLOAD", why) }
-        }
+        Err(Stopped::Invalid(why)) => Outcome::Fail { error: Failure::new("INVALID_PAYLOAD", why) },
         Err(Stopped::Store(error)) if error.is_retryable() => {
             let entropy = engine.random().next();
             let error = Failure::new("STORE_UNAVAILABLE", error.to_string());
-            Outcome::Retry { error, entropy, after: Some(PATIENCE) }
+            Outcome::Retry { error, entropy, after: Some(RETRY_DELAY) }
         }
         Err(Stopped::Store(error)) => {
             Outcome::Fail { error: Failure::new("STORE_FAILED", error.to_string()) }

@@ -1,14 +1,14 @@
-//! The loop of a worker: claim, start, collect, commit. One task of the runtime owns all of its
-//! state, so nothing in it is locked, and it wakes per batch rather than per lease.
+//! The loop of a worker: claim, start, collect, commit. One Tokio task owns all of its state, so
+//! it needs no locks, and it wakes per batch rather than per lease.
 
 mod attempt;
+mod attempt_trace;
 mod buffer;
 mod completer;
 mod concurrency;
-mod outside;
-mod pace;
+mod prefetch;
 mod reporter;
-mod story;
+mod source_events;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,62 +24,62 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::attempt::{Ended, Floor};
-use self::buffer::{Buffer, PATIENCE, SHORT_PATIENCE};
+use self::attempt::{AttemptRunner, EndedAttempt};
+use self::buffer::{Buffer, MAX_WAIT, MAX_WAIT_IF_WANTED};
 use self::completer::Completer;
 use self::concurrency::Changes;
 pub use self::concurrency::Concurrency;
-use self::outside::{Outside, Word};
-use self::pace::Pace;
+use self::prefetch::PrefetchPolicy;
 use self::reporter::Reporter;
-use crate::cancels::Cancels;
-use crate::notes::Board;
+use self::source_events::{SourceEvent, SourceEvents};
+use crate::notes::ReportQueue;
 use crate::registry::Registry;
+use crate::taken_back::TakenBackLeases;
 
-/// How much a worker does at once.
+/// How much work a worker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Handlers that run at the same time, to begin with; see [`Executor::concurrency`].
+    /// Handlers that run at the same time; [`Executor::concurrency`] changes it later.
     pub concurrency: usize,
-    /// Leases taken beyond those that run, at the most; long tasks get fewer.
+    /// The most leases that wait for a slot; fewer if tasks are long.
     pub prefetch: usize,
 }
 
-/// What a worker did, told when it stops.
+/// What a worker did until it stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ExecutorReport {
     /// Outcomes that were committed.
     pub done: u64,
-    /// Outcomes that were refused, since the lease had been taken back or the task is gone.
+    /// Outcomes that were refused, because the lease was taken back or the task was deleted.
     pub lost: u64,
-    /// Leases that were handed back, whether answered or not.
+    /// Leases that were released, with or without an answer.
     pub released: u64,
-    /// Outcomes that were sent or waited, and got no answer.
+    /// Outcomes that got no answer, sent or not.
     pub unanswered: usize,
-    /// Handlers that did not stop when told to.
+    /// Handlers that did not stop when aborted.
     pub stuck: usize,
 }
 
 /// Runs handlers on leases from one source.
 pub struct Executor {
-    /// Handlers that may run now.
-    places: usize,
+    /// How many handlers may run.
+    slots: usize,
     concurrency: Concurrency,
     changes: Changes,
     source: Arc<dyn WorkSource>,
-    floor: Arc<Floor>,
-    ended: UnboundedReceiver<Vec<Ended>>,
+    runner: Arc<AttemptRunner>,
+    ended: UnboundedReceiver<Vec<EndedAttempt>>,
     completer: Completer,
     reporter: Reporter,
-    pace: Pace,
+    prefetch: PrefetchPolicy,
     buffer: Buffer,
     running: usize,
 }
 
 /// How long a stopping worker waits for aborted handlers and the last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// Reports taken at once.
-const REPORTS: usize = 256;
+/// Batches of ended attempts taken at once.
+const ENDED_BATCHES: usize = 256;
 
 impl Executor {
     /// A worker that is ready to run.
@@ -94,82 +94,84 @@ impl Executor {
     ) -> Self {
         assert!(config.prefetch <= PREFETCH, "bad prefetch: {config:?}");
         let (sender, ended) = unbounded_channel();
-        let board = Arc::<Board>::default();
-        let floor = Floor {
+        let queue = Arc::<ReportQueue>::default();
+        let runner = AttemptRunner {
             registry,
             source: Arc::clone(&source),
             random,
             tracker: TaskTracker::new(),
             abort: CancellationToken::new(),
-            board: Arc::clone(&board),
-            cancels: Cancels::default(),
+            queue: Arc::clone(&queue),
+            taken_back: TakenBackLeases::default(),
             ended: sender,
         };
         let (concurrency, changes) = concurrency::channel(config.concurrency);
         Self {
-            places: config.concurrency,
+            slots: config.concurrency,
             concurrency,
             changes,
             completer: Completer::new(Arc::clone(&source)),
-            reporter: Reporter::new(Arc::clone(&source), board),
+            reporter: Reporter::new(Arc::clone(&source), queue),
             source,
-            floor: Arc::new(floor),
+            runner: Arc::new(runner),
             ended,
-            pace: Pace::new(config),
+            prefetch: PrefetchPolicy::new(config),
             buffer: Buffer::default(),
             running: 0,
         }
     }
 
-    /// Changes how many handlers run at once, also while the worker runs.
+    /// A handle that changes how many handlers run at once, also while the worker runs.
     pub fn concurrency(&self) -> Concurrency {
         self.concurrency.clone()
     }
 
-    /// Works until the token is cancelled or the source closes. Cancelled, it hands back what
-    /// has not started, gives running handlers the grace to end and hands back the rest.
+    /// Runs until the token is cancelled or the source closes. When cancelled, it releases leases
+    /// that have not started, gives running handlers the grace period to end and releases the
+    /// rest.
     ///
-    /// Dropping the call stops the handlers too, but tells nobody: their leases are lost.
-    pub async fn run(mut self, shutdown: CancellationToken, grace: Duration) -> Report {
-        let _abort_on_drop = self.floor.abort.clone().drop_guard();
+    /// Dropping the future stops the handlers too, but releases nothing: their leases are lost.
+    pub async fn run(mut self, shutdown: CancellationToken, grace: Duration) -> ExecutorReport {
+        let _abort_on_drop = self.runner.abort.clone().drop_guard();
         match self.work(&shutdown).await {
             Ok(()) => self.stop(grace).await,
             Err(Closed) => self.give_up().await,
         }
         let stuck = self.running;
-        Report { stuck, ..self.completer.into_report() }
+        ExecutorReport { stuck, ..self.completer.into_report() }
     }
 
     /// Claims and runs until the shutdown.
     async fn work(&mut self, shutdown: &CancellationToken) -> Result<(), Closed> {
         let mut claim: Option<PendingClaim> = None;
-        let mut reports = Vec::with_capacity(REPORTS);
+        let mut ended = Vec::with_capacity(ENDED_BATCHES);
         let source = Arc::clone(&self.source);
-        let mut outside = Outside::new(&*source);
+        let mut events = SourceEvents::new(&*source);
         loop {
             let room = self.room();
             match &mut claim {
-                // Before anything starts: whoever sees a task start may submit the next.
+                // Before anything starts: a client that sees its task start may submit the next
+                // one, which the waiting claim can then take.
                 None if room > 0 && !self.completer.is_full() => claim = self.claim(room)?,
                 Some(claim) => self.widen(claim, room),
                 None => {}
             }
-            // A lease that was taken back is not started.
-            while let Some(word) = outside.word().now_or_never() {
-                self.hear(word);
+            // A lease that was taken back must not start.
+            while let Some(event) = events.next().now_or_never() {
+                self.handle(event);
             }
             self.start_waiting();
             if claim.is_none() && self.room() < room {
-                // It was answered at once, and there may be more.
+                // The claim was answered at once, and there may be more tasks.
                 continue;
             }
-            // In this order nothing starves: answers and leases come one batch at a time, and
-            // each has to be asked for again.
+            // This order starves no branch: answers and leases arrive one batch at a time, and
+            // each batch needs a new call.
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(()),
-                places = self.changes.next() => {
-                    self.resize(places);
+                slots = self.changes.next() => {
+                    self.resize(slots);
                     claim = claim.filter(|claim| claim.max <= self.room());
                 }
                 answered = self.completer.answered() => answered?,
@@ -177,10 +179,10 @@ impl Executor {
                     claim = None;
                     self.buffer.extend(leases?);
                 }
-                _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
-                word = outside.word() => self.hear(word),
-                gone = self.reporter.reported() => self.hear(Word::Gone(gone)),
-                () = self.buffer.impatient() => {
+                _ = self.ended.recv_many(&mut ended, ENDED_BATCHES) => self.collect(&mut ended),
+                event = events.next() => self.handle(event),
+                gone = self.reporter.reported() => self.handle(SourceEvent::TakenBack(gone)),
+                () = self.buffer.overdue() => {
                     self.hand_back_overdue();
                     claim = claim.filter(|claim| claim.max <= self.room());
                 }
@@ -188,13 +190,13 @@ impl Executor {
         }
     }
 
-    /// Hands back, waits for what runs, and commits the last outcomes.
+    /// Releases waiting leases, waits for running handlers, and commits the last outcomes.
     async fn stop(&mut self, grace: Duration) {
         self.hand_back(self.buffer.len());
-        // No handler may run longer than the limit, so a longer grace means the same.
+        // No handler runs longer than the limit, so a longer grace period has no effect.
         let ended = self.settle(grace.min(TIMEOUT), |executor| executor.running == 0).await;
         if self.running > 0 {
-            self.floor.abort.cancel();
+            self.runner.abort.cancel();
         }
         let idle = |executor: &Self| executor.running == 0 && executor.completer.is_idle();
         if ended.is_err() || self.settle(LAST_ANSWERS, idle).await.is_err() {
@@ -205,44 +207,44 @@ impl Executor {
     /// Collects and commits until the condition holds or the time is over.
     async fn settle(
         &mut self,
-        patience: Duration,
+        limit: Duration,
         settled: impl Fn(&Self) -> bool,
     ) -> Result<(), Closed> {
-        let deadline = Instant::now() + patience;
-        let mut reports = Vec::new();
+        let deadline = Instant::now() + limit;
+        let mut ended = Vec::new();
         let source = Arc::clone(&self.source);
-        let mut outside = Outside::new(&*source);
+        let mut events = SourceEvents::new(&*source);
         while !settled(self) {
             tokio::select! {
                 biased;
                 answered = self.completer.answered() => answered?,
-                _ = self.ended.recv_many(&mut reports, REPORTS) => self.collect(&mut reports),
-                word = outside.word() => self.hear(word),
-                gone = self.reporter.reported() => self.hear(Word::Gone(gone)),
+                _ = self.ended.recv_many(&mut ended, ENDED_BATCHES) => self.collect(&mut ended),
+                event = events.next() => self.handle(event),
+                gone = self.reporter.reported() => self.handle(SourceEvent::TakenBack(gone)),
                 () = tokio::time::sleep_until(deadline) => break,
             }
         }
         Ok(())
     }
 
-    /// Nothing can be committed any more, so there is no point in going on.
+    /// Stops the handlers: nothing can be committed any more.
     async fn give_up(&mut self) {
-        self.floor.abort.cancel();
-        self.floor.tracker.close();
-        let _ = tokio::time::timeout(LAST_ANSWERS, self.floor.tracker.wait()).await;
+        self.runner.abort.cancel();
+        self.runner.tracker.close();
+        let _ = tokio::time::timeout(LAST_ANSWERS, self.runner.tracker.wait()).await;
         while let Ok(ended) = self.ended.try_recv() {
             self.collect(&mut vec![ended]);
         }
         self.hand_back(self.buffer.len());
     }
 
-    /// How many more leases may be held.
+    /// How many more leases the worker may hold.
     fn room(&self) -> usize {
         let held = self.running + self.buffer.len();
-        (self.places + self.pace.prefetch(Instant::now())).saturating_sub(held)
+        (self.slots + self.prefetch.limit(Instant::now())).saturating_sub(held)
     }
 
-    /// Makes a claim, unless it is answered at once.
+    /// Makes a claim; `None` if it was answered at once.
     fn claim(&mut self, room: usize) -> Result<Option<PendingClaim>, Closed> {
         let max = room.min(STORE_BATCH);
         let source = Arc::clone(&self.source);
@@ -256,8 +258,8 @@ impl Executor {
         }
     }
 
-    /// Tells the source when there is much more room than when the claim was made, so that a batch
-    /// of new tasks can be handed over whole.
+    /// Raises the claim's limit when the room has at least doubled since it was made, so that it
+    /// can take a whole batch of new tasks.
     fn widen(&self, claim: &mut PendingClaim, room: usize) {
         let room = room.min(STORE_BATCH);
         if room >= 2 * claim.max {
@@ -266,68 +268,69 @@ impl Executor {
         }
     }
 
-    /// Starts waiting leases in the order they came, as far as there are places.
+    /// Starts waiting leases in order of arrival, as far as slots are free.
     fn start_waiting(&mut self) {
-        let chunk = self.pace.chunk();
+        let chunk = self.prefetch.chunk();
         loop {
-            // More may run than there are places, since their number was lowered.
-            let free = self.places.saturating_sub(self.running);
+            // More handlers than slots run after the concurrency was lowered.
+            let free = self.slots.saturating_sub(self.running);
             let count = chunk.min(free).min(self.buffer.len());
             if count == 0 {
                 return;
             }
             let leases = self.buffer.take(count).collect();
             self.running += count;
-            self.floor.start(leases);
+            self.runner.start(leases);
         }
     }
 
-    /// A handler's place is free as soon as it ended; its outcome travels on its own.
-    fn collect(&mut self, reports: &mut Vec<Vec<Ended>>) {
+    /// Frees the slots of ended attempts; the completer sends their outcomes.
+    fn collect(&mut self, ended: &mut Vec<Vec<EndedAttempt>>) {
         let now = Instant::now();
-        for Ended { finish, took } in reports.drain(..).flatten() {
+        for EndedAttempt { finish, took } in ended.drain(..).flatten() {
             self.running -= 1;
-            self.pace.ended(took, now);
+            self.prefetch.record(took, now);
             self.completer.push(finish);
         }
     }
 
-    /// Leases that are gone are not started any more; the handlers of those that run are told.
-    fn hear(&mut self, word: Word) {
-        match word {
-            Word::Gone(leases) => {
-                for release in self.buffer.give_up(&leases) {
+    /// Drops waiting leases that are gone and tells the handlers of those that run, or answers
+    /// which leases have not started.
+    fn handle(&mut self, event: SourceEvent) {
+        match event {
+            SourceEvent::TakenBack(leases) => {
+                for release in self.buffer.remove_taken_back(&leases) {
                     self.completer.push(release);
                 }
-                self.floor.cancels.add(leases);
+                self.runner.taken_back.add(leases);
             }
-            Word::RollCall(answer) => answer(self.buffer.tasks()),
+            SourceEvent::RollCall(answer) => answer(self.buffer.tasks()),
         }
     }
 
-    /// Goes by another number of places. Leases that would wait too long for one of them are
-    /// handed back, the newest first.
-    fn resize(&mut self, places: usize) {
-        self.places = places;
-        self.pace.resize(places);
+    /// Changes the number of slots. Releases leases that would wait too long for one, newest
+    /// first.
+    fn resize(&mut self, slots: usize) {
+        self.slots = slots;
+        self.prefetch.resize(slots);
         let held = self.running + self.buffer.len();
-        let surplus = held.saturating_sub(places + self.pace.prefetch(Instant::now()));
+        let surplus = held.saturating_sub(slots + self.prefetch.limit(Instant::now()));
         for lease in self.buffer.take_newest(surplus) {
             self.completer.push(lease.release());
         }
     }
 
-    /// Hands back leases that wait for long handlers: after a moment where another worker is ready
-    /// to run them, and after a while in any case.
+    /// Releases leases that wait too long for a slot: after a short time if another worker is
+    /// ready to run them, and after [`MAX_WAIT`] in any case.
     fn hand_back_overdue(&mut self) {
-        let mut overdue = self.buffer.take_overdue(PATIENCE, |_| true);
-        if !self.pace.has_ended_within(SHORT_PATIENCE, Instant::now()) {
+        let mut overdue = self.buffer.take_overdue(MAX_WAIT, |_| true);
+        if !self.prefetch.has_ended_within(MAX_WAIT_IF_WANTED, Instant::now()) {
             let source = &self.source;
             let wanted = |lease: &Lease| source.is_wanted(&lease.lane);
-            overdue.extend(self.buffer.take_overdue(SHORT_PATIENCE, wanted));
+            overdue.extend(self.buffer.take_overdue(MAX_WAIT_IF_WANTED, wanted));
         }
         if !overdue.is_empty() {
-            self.pace.halt();
+            self.prefetch.suspend();
         }
         for lease in overdue {
             self.completer.push(lease.release());
@@ -342,13 +345,13 @@ impl Executor {
     }
 }
 
-/// A claim that was not answered yet.
+/// A claim without an answer so far.
 struct PendingClaim {
     max: usize,
     leases: BoxFuture<'static, Result<Vec<Lease>, Closed>>,
 }
 
-/// Waits for the claim's answer, for ever if there is no claim.
+/// Waits for the claim's answer; for ever if there is no claim.
 async fn granted(claim: &mut Option<PendingClaim>) -> Result<Vec<Lease>, Closed> {
     match claim {
         Some(claim) => (&mut claim.leases).await,

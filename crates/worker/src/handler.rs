@@ -1,4 +1,4 @@
-//! What a handler is: the code that runs one attempt of a task of its type.
+//! Handlers: the code that runs the attempts of one task type.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -15,56 +15,56 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::cancels::Cancels;
 use crate::notes::Notes;
+use crate::taken_back::TakenBackLeases;
 
 /// Runs the attempts of one type of task.
 ///
-/// A lease may be granted again after its worker died, so a handler whose effects must happen
-/// once makes them conditional on [`Context::idempotency_key`].
+/// A task is granted again after its worker died, so a handler whose effects must happen once
+/// makes them conditional on [`Context::idempotency_key`].
 #[async_trait]
 pub trait Handler: Send + Sync {
-    /// Runs one attempt. The call is dropped at an await point when the task's time is up or the
-    /// worker stops; a panic counts as a failed attempt.
+    /// Runs one attempt. The future is dropped at an await point when the task's time limit is
+    /// over or the worker stops. A panic counts as a failed attempt.
     ///
-    /// It must not block its thread: several short attempts may share one.
+    /// It must not block its thread, which several attempts may share.
     async fn run(&self, context: Context) -> Result<Output, HandlerError>;
 
-    /// How much longer than the task's time limit a call may take: for a handler that keeps the
-    /// limit itself and has something to wind up then. Well below `DEADLINE_SLACK`, since the
-    /// lease ends at that time after the limit.
-    fn wind_up(&self) -> Duration {
+    /// How much longer than the task's time limit an attempt may run, for a handler that enforces
+    /// the limit itself and has to clean up then. Must be well below `DEADLINE_SLACK`: the lease
+    /// ends that long after the limit.
+    fn cleanup_time(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// What a handler knows of the attempt it runs.
+/// The attempt that a handler runs.
 #[derive(Clone, Debug)]
 pub struct Context {
     lease: Lease,
     fence: Option<Fence>,
-    cancels: Cancels,
+    taken_back: TakenBackLeases,
     notes: Arc<Notes>,
 }
 
 impl Context {
     /// The attempt made under this lease.
     pub fn new(lease: Lease) -> Self {
-        Self::within(lease, None, Cancels::default(), Arc::default())
+        Self::within(lease, None, TakenBackLeases::default(), Arc::default())
     }
 
-    /// The same, in a worker that hears of leases that are gone and passes the notes on.
+    /// The same, in a worker that learns which leases are gone and reports the notes.
     pub(crate) fn within(
         lease: Lease,
         fence: Option<Fence>,
-        cancels: Cancels,
+        taken_back: TakenBackLeases,
         notes: Arc<Notes>,
     ) -> Self {
-        Self { lease, fence, cancels, notes }
+        Self { lease, fence, taken_back, notes }
     }
 
-    /// Adds a line to the attempt's log. Others can read it about a second later, and its last
-    /// 64 KiB stay when the attempt is over.
+    /// Adds a line to the attempt's log. Clients can read it about a second later. The last 64 KiB
+    /// of the log stay after the attempt.
     pub fn log(&self, line: impl Display) {
         self.notes.log(line);
     }
@@ -74,8 +74,8 @@ impl Context {
         self.notes.logged()
     }
 
-    /// Says how far the attempt is, in steps of its own and with a word for people. Costs nearly
-    /// nothing: only the last word of each second is passed on.
+    /// Sets the attempt's progress, in units of its own and with a message for people. This is
+    /// cheap: only the last progress of each second is reported.
     pub fn progress(&self, done: u64, total: Option<u64>, message: Option<&str>) {
         let progress = Progress::new(done, total);
         self.notes.progress(match message {
@@ -84,8 +84,8 @@ impl Context {
         });
     }
 
-    /// Leaves a note for the task's next attempt, such as how far it is safe to skip: any value of
-    /// at most 64 KiB as JSON. It shows as `progress.checkpoint` of the task.
+    /// Sets a checkpoint for the task's next attempt, such as the last item that is done: any value
+    /// of at most 64 KiB as JSON. The task shows it as `progress.checkpoint`.
     pub fn checkpoint(&self, note: &impl Serialize) -> Result<(), HandlerError> {
         let text = serde_json::to_string(note).map_err(invalid_checkpoint)?;
         if text.len() > CHECKPOINT_BYTES {
@@ -97,31 +97,31 @@ impl Context {
         Ok(())
     }
 
-    /// Resolves when the lease is gone: the task was cancelled, or the lease was lost and
-    /// somebody else gets the task. Nothing that the handler returns counts from then on; it has
-    /// a few seconds to wind up.
+    /// Resolves when the lease is gone: the task was cancelled, or the lease was lost and another
+    /// worker gets the task. The handler's result no longer counts; it has a few seconds to clean
+    /// up.
     pub async fn cancelled(&self) {
-        self.cancels.of(self.lease.task, self.lease.epoch).await;
+        self.taken_back.wait_for(self.lease.task, self.lease.epoch).await;
     }
 
     /// Whether the lease is gone: the task was cancelled, or the lease was lost.
     pub fn is_cancelled(&self) -> bool {
-        self.cancels.holds(self.lease.task, self.lease.epoch)
+        self.taken_back.contains(self.lease.task, self.lease.epoch)
     }
 
-    /// What a write under this lease is conditional on, for a handler that commits its effect and
-    /// the task's success in one transaction of the store's database. Nothing where the worker cannot
-    /// tell who holds its leases.
+    /// The condition for a write under this lease, for a handler that commits its effect and the
+    /// task's success in one transaction of the store's database. `None` if the worker does not
+    /// know its session.
     pub fn fence(&self) -> Option<Fence> {
         self.fence
     }
 
-    /// The lease itself.
+    /// The lease of this attempt.
     pub fn lease(&self) -> &Lease {
         &self.lease
     }
 
-    /// Which task.
+    /// The id of the task.
     pub fn task(&self) -> TaskId {
         self.lease.task
     }
@@ -131,17 +131,17 @@ impl Context {
         self.lease.epoch
     }
 
-    /// Which run of the task.
+    /// The run of the task; the first is 1.
     pub fn run(&self) -> u32 {
         self.lease.run
     }
 
-    /// Which attempt of the run; the first is 1.
+    /// The attempt within the run; the first is 1.
     pub fn attempt(&self) -> u32 {
         self.lease.attempt
     }
 
-    /// The same for every execution of one run.
+    /// The same for every execution of one run, also after a lost lease.
     pub fn idempotency_key(&self) -> String {
         self.lease.idempotency_key()
     }
@@ -151,13 +151,13 @@ impl Context {
         &self.lease.payload
     }
 
-    /// The payload as a value. One that does not fit never will: the error is a `Fail`.
+    /// The payload as a value. The error is a `Fail`, since a retry would get the same payload.
     pub fn payload<T: DeserializeOwned>(&self) -> Result<T, HandlerError> {
         serde_json::from_str(&self.lease.payload).map_err(HandlerError::invalid_payload)
     }
 }
 
-/// What a successful attempt leaves behind: nothing, or JSON text.
+/// The result of a successful attempt: none, or JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output(Option<Arc<str>>);
 
@@ -173,14 +173,14 @@ impl Output {
         Ok(Self(Some(text.into())))
     }
 
-    /// JSON text, kept as it is spelled.
+    /// JSON text, kept byte for byte.
     pub fn text(text: impl Into<Arc<str>>) -> Result<Self, HandlerError> {
         let text = text.into();
         serde_json::from_str::<&RawValue>(&text).map_err(invalid_result)?;
         Ok(Self(Some(text)))
     }
 
-    /// The attempt's own payload, which was found to be JSON when it was submitted.
+    /// The attempt's own payload, which was checked to be JSON when it was submitted.
     pub fn payload_of(context: &Context) -> Self {
         Self(Some(Arc::clone(context.payload_text())))
     }
@@ -197,34 +197,34 @@ pub enum HandlerError {
     /// The next attempt may succeed.
     #[error("{}: {}", .0.code, .0.message)]
     Retry(Failure),
-    /// The next attempt may succeed after this time, which counts instead of the task's policy.
+    /// The next attempt may succeed after this time, which replaces the task's back-off.
     #[error("{}: {}; again after {} s", .0.code, .0.message, .1.as_secs_f64())]
     RetryAfter(Failure, Duration),
     /// No attempt can succeed.
     #[error("{}: {}", .0.code, .0.message)]
     Fail(Failure),
-    /// It was not tried: somebody else should have the task, and nothing is charged.
+    /// It was not tried: another worker gets the task, and no attempt is charged.
     #[error("handed back")]
     Release,
 }
 
 impl HandlerError {
-    /// A failure that may pass. The code is stable and in upper case, the message for people.
+    /// A temporary failure. The code is stable and in upper case, the message is for people.
     pub fn retry(code: &str, message: impl Into<String>) -> Self {
         Self::Retry(Failure::new(code, message))
     }
 
-    /// A failure that may have passed after this time.
+    /// A temporary failure that should be retried after this time.
     pub fn retry_after(after: Duration, code: &str, message: impl Into<String>) -> Self {
         Self::RetryAfter(Failure::new(code, message), after)
     }
 
-    /// A failure that stays. The code is stable and in upper case, the message for people.
+    /// A permanent failure. The code is stable and in upper case, the message is for people.
     pub fn fail(code: &str, message: impl Into<String>) -> Self {
         Self::Fail(Failure::new(code, message))
     }
 
-    /// The payload is not what the handler takes.
+    /// The payload is not valid for the handler.
     pub fn invalid_payload(why: impl ToString) -> Self {
         Self::fail("INVALID_PAYLOAD", why.to_string())
     }

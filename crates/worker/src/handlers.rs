@@ -1,4 +1,4 @@
-//! The handlers that a worker can bring along.
+//! The built-in handlers.
 
 mod echo;
 mod flaky;
@@ -18,7 +18,7 @@ pub use sleep::Sleep;
 use crate::outbound::Guard;
 use crate::registry::Registry;
 
-/// Those that every worker has, under their usual names: `echo`, `flaky`, `http` and `sleep`.
+/// The handlers that every worker has: `echo`, `flaky`, `http` and `sleep`.
 pub fn builtin(guard: Guard) -> Registry {
     Registry::new()
         .with("echo", Echo)

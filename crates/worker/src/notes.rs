@@ -1,6 +1,6 @@
-//! What one attempt tells while it runs: how far it is and what it logs. Noting something is cheap
-//! and waits for nobody; the executor collects what is new and reports it, and what it did not
-//! get to goes with the outcome.
+//! The progress, checkpoint and log lines of one attempt while it runs. Adding to them is cheap
+//! and never waits; the executor collects and reports what is new, and the rest goes with the
+//! outcome.
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
@@ -14,99 +14,99 @@ use duly_core::progress::Progress;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The notes of one attempt. Take no room until something is noted.
+/// The notes of one attempt. They use no memory until the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// Whose they are and where they are collected; nowhere outside of a worker.
-    pinned: Option<Pinned>,
+    /// The attempt and its worker's queue; `None` outside of a worker.
+    attempt: Option<ReportedAttempt>,
     /// Whether the attempt is over.
     closed: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct Pinned {
+struct ReportedAttempt {
     task: TaskId,
     epoch: u32,
-    board: Arc<Board>,
+    queue: Arc<ReportQueue>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was logged and is not known to be stored: its end.
+    /// The end of the log that is not known to be stored.
     text: String,
-    /// How much was logged before that.
+    /// How many bytes were logged before it.
     offset: u64,
     progress: Option<Progress>,
     /// Counts the changes of the progress.
     changes: u64,
-    /// Up to which change it is known to be stored.
-    heard: u64,
-    /// Whether the notes are on the board.
-    listed: bool,
+    /// The last change that is known to be stored.
+    acknowledged: u64,
+    /// Whether the notes are in the queue.
+    queued: bool,
 }
 
-/// What is new about an attempt.
+/// What is new about an attempt, to be reported.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct PendingReport {
     pub(crate) notes: Arc<Notes>,
     pub(crate) item: ReportItem,
     changes: u64,
 }
 
-/// Where attempts that have something to tell are listed.
+/// The attempts of a worker that have something to report.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
-    listed: Mutex<Vec<Arc<Notes>>>,
-    news: Notify,
+pub(crate) struct ReportQueue {
+    queued: Mutex<Vec<Arc<Notes>>>,
+    added: Notify,
 }
 
-impl Board {
-    /// Waits until something is listed.
-    pub(crate) async fn filled(&self) {
+impl ReportQueue {
+    /// Waits until the queue is not empty.
+    pub(crate) async fn not_empty(&self) {
         loop {
-            // Armed before the look, so that nothing in between is missed.
-            let news = self.news.notified();
-            if !self.listed.lock().is_empty() {
+            // Created before the check, so that notes added in between are not missed.
+            let added = self.added.notified();
+            if !self.queued.lock().is_empty() {
                 return;
             }
-            news.await;
+            added.await;
         }
     }
 
-    fn list(&self, notes: Arc<Notes>) {
-        let mut listed = self.listed.lock();
-        // No more attempts run than this, so at least every other one listed is over.
-        if listed.len() >= 2 * CONCURRENCY {
-            listed.retain(|notes| !notes.is_closed());
+    fn add(&self, notes: Arc<Notes>) {
+        let mut queued = self.queued.lock();
+        // No more attempts than this run, so at least half of the queued ones have ended.
+        if queued.len() >= 2 * CONCURRENCY {
+            queued.retain(|notes| !notes.is_closed());
         }
-        listed.push(notes);
-        drop(listed);
-        self.news.notify_one();
+        queued.push(notes);
+        drop(queued);
+        self.added.notify_one();
     }
 
-    /// Takes the list.
+    /// Takes all notes.
     pub(crate) fn take(&self) -> Vec<Arc<Notes>> {
-        std::mem::take(&mut self.listed.lock())
+        std::mem::take(&mut self.queued.lock())
     }
 }
 
 impl Notes {
-    /// Notes that are listed on a board when they change.
-    pub(crate) fn on(board: &Arc<Board>, task: TaskId, epoch: u32) -> Arc<Self> {
-        let pinned = Some(Pinned { task, epoch, board: Arc::clone(board) });
-        Arc::new(Self { pinned, ..Self::default() })
+    /// Notes that join the queue when they change.
+    pub(crate) fn new(queue: &Arc<ReportQueue>, task: TaskId, epoch: u32) -> Arc<Self> {
+        let attempt = Some(ReportedAttempt { task, epoch, queue: Arc::clone(queue) });
+        Arc::new(Self { attempt, ..Self::default() })
     }
 
     /// Adds a line to the log.
     pub(crate) fn log(self: &Arc<Self>, line: impl Display) {
         self.change(|state| {
-            // A line whose `Display` fails is kept as far as it came.
+            // If `Display` fails, the part before the failure is kept.
             let _ = writeln!(Tail(state), "{line}");
         });
     }
 
-    /// Says how far the attempt is; a checkpoint stays.
+    /// Replaces the progress; a checkpoint stays.
     pub(crate) fn progress(self: &Arc<Self>, progress: Progress) {
         self.change(|state| {
             let checkpoint = state.progress.take().and_then(|last| last.checkpoint);
@@ -115,7 +115,7 @@ impl Notes {
         });
     }
 
-    /// Leaves a note for the next attempt: JSON text.
+    /// Sets the checkpoint for the next attempt: JSON text.
     pub(crate) fn checkpoint(self: &Arc<Self>, text: Arc<str>) {
         self.change(|state| {
             state.progress.get_or_insert_default().checkpoint = Some(text);
@@ -125,17 +125,17 @@ impl Notes {
 
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        // What somebody says after the end is nobody's.
+        // Notes after the end of the attempt are dropped.
         if !self.is_closed() {
             change(&mut state);
-            self.list(&mut state);
+            self.enqueue(&mut state);
         }
     }
 
-    fn list(self: &Arc<Self>, state: &mut State) {
-        let Some(Pinned { board, .. }) = &self.pinned else { return };
-        if !self.is_closed() && !std::mem::replace(&mut state.listed, true) {
-            board.list(Arc::clone(self));
+    fn enqueue(self: &Arc<Self>, state: &mut State) {
+        let Some(ReportedAttempt { queue, .. }) = &self.attempt else { return };
+        if !self.is_closed() && !std::mem::replace(&mut state.queued, true) {
+            queue.add(Arc::clone(self));
         }
     }
 
@@ -143,58 +143,58 @@ impl Notes {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Takes the notes off the board and tells what is new, unless the attempt is over.
-    pub(crate) fn news(self: &Arc<Self>) -> Option<News> {
-        let Pinned { task, epoch, .. } = *self.pinned.as_ref()?;
+    /// What is new, for notes that were taken from the queue; `None` if the attempt has ended.
+    pub(crate) fn pending_report(self: &Arc<Self>) -> Option<PendingReport> {
+        let ReportedAttempt { task, epoch, .. } = *self.attempt.as_ref()?;
         let mut state = self.state.lock();
-        state.listed = false;
+        state.queued = false;
         if self.is_closed() {
             return None;
         }
-        let (progress, log) = state.unheard();
+        let (progress, log) = state.unreported();
         let item = ReportItem { task, epoch, progress, log };
-        Some(News { notes: Arc::clone(self), item, changes: state.changes })
+        Some(PendingReport { notes: Arc::clone(self), item, changes: state.changes })
     }
 
-    /// Puts the notes back on the board: their news was told and not heard.
-    pub(crate) fn relist(self: &Arc<Self>) {
+    /// Puts the notes back into the queue, because their report failed.
+    pub(crate) fn requeue(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        self.list(&mut state);
+        self.enqueue(&mut state);
     }
 
-    /// Puts the notes back on the board, from which they were taken: their news was not told.
-    pub(crate) fn put_off(self: &Arc<Self>) {
+    /// Puts the notes back into the queue, because the call had no room for their report.
+    pub(crate) fn defer(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        state.listed = false;
-        self.list(&mut state);
+        state.queued = false;
+        self.enqueue(&mut state);
     }
 
-    /// The attempt is over: what is left to tell. Nothing stays here, although the notes may still
-    /// be on the board for a while.
+    /// Ends the attempt and returns what is not reported. Frees the memory, although the notes may
+    /// stay in the queue for a while.
     pub(crate) fn close(&self) -> (Option<Progress>, Option<LogChunk>) {
         let mut state = self.state.lock();
         self.closed.store(true, Ordering::Release);
-        let left = state.unheard();
+        let left = state.unreported();
         *state = State::default();
         left
     }
 
     /// The end of what was logged and not reported yet.
     pub(crate) fn logged(&self) -> Option<Arc<str>> {
-        self.state.lock().unheard().1.map(|log| log.text)
+        self.state.lock().unreported().1.map(|log| log.text)
     }
 }
 
-impl News {
-    /// What was told is stored.
-    pub(crate) fn heard(&self) {
+impl PendingReport {
+    /// Removes what this report holds from the notes: it is stored.
+    pub(crate) fn acknowledge(&self) {
         let mut state = self.notes.state.lock();
-        state.heard = state.heard.max(self.changes);
-        let told = self.item.progress.as_ref().and_then(|it| it.checkpoint.as_ref());
-        if let (Some(told), Some(progress)) = (told, &mut state.progress)
-            && progress.checkpoint.as_ref().is_some_and(|it| Arc::ptr_eq(it, told))
+        state.acknowledged = state.acknowledged.max(self.changes);
+        let stored = self.item.progress.as_ref().and_then(|it| it.checkpoint.as_ref());
+        if let (Some(stored), Some(progress)) = (stored, &mut state.progress)
+            && progress.checkpoint.as_ref().is_some_and(|it| Arc::ptr_eq(it, stored))
         {
-            // One that is left out leaves the last one as it is.
+            // Progress without a checkpoint leaves the stored checkpoint as it is.
             progress.checkpoint = None;
         }
         let end = self.item.log.as_ref().map_or(0, LogChunk::end);
@@ -204,15 +204,15 @@ impl News {
         state.offset += known as u64;
     }
 
-    /// Whether the attempt goes on.
+    /// Whether the attempt still runs.
     pub(crate) fn is_open(&self) -> bool {
         !self.notes.is_closed()
     }
 }
 
 impl State {
-    fn unheard(&self) -> (Option<Progress>, Option<LogChunk>) {
-        let progress = self.progress.clone().filter(|_| self.changes > self.heard);
+    fn unreported(&self) -> (Option<Progress>, Option<LogChunk>) {
+        let progress = self.progress.clone().filter(|_| self.changes > self.acknowledged);
         let end = end_of(&self.text);
         let offset = self.offset + (self.text.len() - end.len()) as u64;
         let log = (!end.is_empty()).then(|| LogChunk { offset, text: end.into() });
@@ -220,7 +220,7 @@ impl State {
     }
 }
 
-/// Writes at the end of a log and forgets the beginning, in large steps so that it costs little.
+/// Writes at the end of a log and drops the beginning, in large steps to keep it cheap.
 struct Tail<'a>(&'a mut State);
 
 impl std::fmt::Write for Tail<'_> {
@@ -233,7 +233,7 @@ impl std::fmt::Write for Tail<'_> {
             *offset += surplus as u64;
         }
         if end.len() < text.len() {
-            // What is between the two is skipped, so nothing before it can be kept.
+            // The text between them is skipped, so nothing before it can be kept.
             *offset += (log.len() + text.len() - end.len()) as u64;
             log.clear();
         }
@@ -242,7 +242,7 @@ impl std::fmt::Write for Tail<'_> {
     }
 }
 
-/// As much of the end as is kept, from a whole character on.
+/// The last [`LOG_BYTES`] bytes, from a whole character on.
 fn end_of(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(LOG_BYTES))..]
 }

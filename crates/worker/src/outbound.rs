@@ -1,8 +1,8 @@
-//! Which addresses a handler may dial. Tasks carry URLs from outside, and this machine can reach
-//! places that their authors must not: itself, its neighbours, the cloud's metadata service.
+//! Which addresses a handler may dial. Tasks hold URLs from outside, and this machine can reach
+//! hosts that their authors must not: itself, its neighbours, the cloud's metadata service.
 //!
-//! The judgement falls on the very address that is dialled: names are resolved by [`Resolver`],
-//! which hands on only what was permitted, so a second look-up cannot give another answer.
+//! The guard checks the very address that is dialled: [`Resolver`] resolves names and returns only
+//! permitted addresses, so a second look-up cannot give another answer.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Lets public addresses through, and those the operator names.
+/// Permits public addresses, and the networks that the operator allows.
 #[derive(Clone, Debug)]
 pub struct Guard {
     allow: Arc<[IpNet]>,
@@ -23,29 +23,29 @@ pub struct Guard {
      permits its network (`duly dev` calls public addresses and loopback only)"
 )]
 pub struct Refused {
-    /// Which one.
+    /// The refused address.
     pub address: IpAddr,
 }
 
 impl Guard {
-    /// A guard that makes an exception for these networks.
+    /// A guard that also permits these networks.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self { allow: allow.into() }
     }
 
-    /// Judges one address, and the IPv4 addresses hidden in it: a translator or tunnel on the
-    /// way would dial those.
+    /// Checks one address and the IPv4 addresses embedded in it, which a translator or tunnel on
+    /// the way would dial.
     pub fn check(&self, address: IpAddr) -> Result<(), Refused> {
-        let hidden = match address {
+        let inner = match address {
             IpAddr::V4(_) => [None, None],
             IpAddr::V6(address) => embedded(address),
         };
         let permitted = self.permits(address)
-            && hidden.into_iter().flatten().all(|inner| self.permits(IpAddr::V4(inner)));
+            && inner.into_iter().flatten().all(|inner| self.permits(IpAddr::V4(inner)));
         if permitted { Ok(()) } else { Err(Refused { address }) }
     }
 
-    /// The addresses of a look-up that may be dialled; an error when none is left.
+    /// The permitted addresses of a look-up; an error if all were refused.
     pub fn permitted(
         &self,
         addresses: impl IntoIterator<Item = SocketAddr>,
@@ -73,14 +73,14 @@ impl Guard {
     }
 }
 
-/// Looks names up as the system does and passes on what the guard permits.
+/// Looks names up as the system does and returns the addresses that the guard permits.
 #[derive(Clone, Debug)]
 pub struct Resolver {
     guard: Guard,
 }
 
 impl Resolver {
-    /// A resolver that asks this guard.
+    /// A resolver with this guard.
     pub fn new(guard: Guard) -> Self {
         Self { guard }
     }
@@ -90,7 +90,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.guard.clone();
         Box::pin(async move {
-            // Port 0 stands for the one in the URL.
+            // Port 0 means the port of the URL.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let permitted: Addrs = Box::new(guard.permitted(found)?.into_iter());
             Ok(permitted)
@@ -120,7 +120,7 @@ const PRIVATE_V4: [Ipv4Net; 11] = [
     v4(240, 0, 0, 0, 4),    // reserved and broadcast
 ];
 
-/// `::ffff:0:0/96`, IPv4 in the socket interface's own disguise.
+/// `::ffff:0:0/96`, IPv4-mapped: the form that IPv6 sockets use for IPv4.
 const MAPPED: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96);
 /// `::/96`: unspecified, loopback and the old IPv4-compatible form.
 const COMPATIBLE: Ipv6Net = v6(0, 0, 0, 96);
@@ -150,7 +150,7 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
         Ipv4Addr::from_bits(four)
     };
     if address.is_unspecified() || address.is_loopback() {
-        // They lie in the compatible range, but hide nothing.
+        // They lie in the compatible range, but embed no IPv4 address.
         [None, None]
     } else if [MAPPED, COMPATIBLE, NAT64].iter().any(|net| net.contains(&address)) {
         [Some(inner(0)), None]

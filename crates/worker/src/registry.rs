@@ -16,7 +16,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// No handlers yet.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -24,8 +24,8 @@ impl Registry {
     /// Adds the handler of one type.
     ///
     /// # Panics
-    /// When the name breaks the rule for names or has a handler already: both are mistakes in
-    /// the program that builds the registry.
+    /// When the name is not a valid type name or has a handler already: both are mistakes in the
+    /// program that builds the registry.
     #[must_use]
     pub fn with(mut self, name: &str, handler: impl Handler + 'static) -> Self {
         let name = TypeName::new(name).unwrap_or_else(|bad| panic!("the type {name:?}: {bad}"));
@@ -36,7 +36,7 @@ impl Registry {
         self
     }
 
-    /// The handlers of these types alone.
+    /// Keeps only the handlers of these types.
     #[must_use]
     pub fn only(mut self, types: &[TypeName]) -> Self {
         self.handlers.retain(|name, _| types.contains(name));

@@ -83,7 +83,7 @@ async fn run(http: &Http, payload: Value) -> Result<Value, HandlerError> {
     Ok(serde_json::from_str(&output.into_text().unwrap()).unwrap())
 }
 
-/// Sends one request; returns it and what the handler made of the answer.
+/// Sends one request; returns it and the handler's result.
 async fn exchange(mut payload: Value, answer: &str) -> (String, Result<Value, HandlerError>) {
     let (server, http) = (Server::start().await, loopback());
     payload["url"] = format!("{}/path?q=1", server.url).into();

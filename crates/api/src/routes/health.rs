@@ -100,9 +100,9 @@ async fn check_store(app: &App) -> Option<String> {
             "the store failed; the server's log says why".to_owned()
         }
         Err(_) => {
-            app.engine.note_silence();
+            app.engine.note_check_timeout();
             format!("the store did not answer within {} s; see its load", PATIENCE.as_secs())
         }
     };
-    Some(format!("{reason}; seen for {} s", app.engine.away_for().as_secs()))
+    Some(format!("{reason}; seen for {} s", app.engine.unavailable_for().as_secs()))
 }

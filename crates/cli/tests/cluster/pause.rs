@@ -32,7 +32,7 @@ async fn a_paused_node_commits_nothing_stale_and_works_again() -> anyhow::Result
     let tasks = cluster.succeeded(&ids).await?;
     // Its handlers have their answers by now, and want to commit.
     paused.signal(Signal::CONT)?;
-    paused.says("took a worker of this node for dead").await?;
+    paused.says("another node ended the session of a local worker").await?;
     for task in tasks {
         let after = cluster.client().get_task(task.task_id, None).await?;
         let (before, after) = (serde_json::to_value(&task)?, serde_json::to_value(&after)?);

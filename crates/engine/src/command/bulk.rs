@@ -1,5 +1,5 @@
-//! One order for many tasks. It is a task itself, of a type and in a queue of the system's own, so
-//! that it outlives a crash, shows how far it is, and ends when it is cancelled.
+//! Bulk actions. A bulk action is a system task: it survives a crash, shows its progress, and
+//! ends when it is cancelled.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::command::submit::Accepted;
 use crate::command::{control, submit};
 use crate::engine::Engine;
 
-/// How often a step that the store refused is tried again before a person has to look.
+/// How often a bulk action that failed is tried again.
 const RETRIES: u32 = 100;
-/// Tasks that a trial run names.
+/// Tasks that a preview names.
 const SAMPLE: u32 = 10;
-/// How often the store is asked to count for a trial run.
-const PREVIEW_COUNT: u64 = 10;
+/// Pages that a preview counts.
+const PREVIEW_PAGES: u64 = 10;
 
-/// What an order would do.
+/// What a bulk action would do.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// For how many tasks, as far as they were counted.
+    /// How many tasks it applies to, as far as they were counted.
     pub count: u64,
     /// Whether there may be more.
     pub more: bool,
@@ -34,23 +34,23 @@ pub struct Preview {
     pub sample: Vec<TaskId>,
 }
 
-/// Why an order was not kept.
+/// Why a bulk action was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Some of its fields cannot be stored, such as its idempotency key.
+    /// A field is invalid, such as the idempotency key.
     #[error("some fields are not valid")]
     Invalid(Vec<FieldError>),
-    /// It can never be.
+    /// Its task was refused.
     #[error(transparent)]
     Refused(#[from] submit::Refused),
-    /// It may be later.
+    /// Its task was not stored; a retry may succeed.
     #[error(transparent)]
     Submit(#[from] submit::Error),
 }
 
 impl Engine {
-    /// Starts to carry out an order; answers as soon as it is kept. The same key leads to the same
-    /// order.
+    /// Starts a bulk action; returns as soon as its task is stored. The same idempotency key leads
+    /// to the same bulk action.
     pub async fn start_bulk(
         &self,
         tenant: &TenantName,
@@ -71,7 +71,7 @@ impl Engine {
         Ok(answers.pop().expect("one answer for one task")?)
     }
 
-    /// For which tasks an order would be carried out, without doing so.
+    /// What a bulk action would do.
     pub async fn preview_bulk(
         &self,
         tenant: &TenantName,
@@ -89,7 +89,7 @@ impl Engine {
             meant.truncate(SAMPLE as usize);
             return Ok(Preview { count, more: false, sample: meant });
         }
-        let (count, more) = self.count_meant(tenant, action, &filter, PREVIEW_COUNT).await?;
+        let (count, more) = self.count_affected(tenant, action, &filter, PREVIEW_PAGES).await?;
         let page = ListTasks { tenant: tenant.clone(), filter, before: None, limit: SAMPLE };
         let found = self.store().list(page).await?.tasks;
         let meant = found.iter().filter(|task| action.means(task, now));
@@ -97,21 +97,21 @@ impl Engine {
         Ok(Preview { count, more, sample })
     }
 
-    /// How many tasks an order means, and whether there may be more, after so many looks at the
-    /// store. One such count at a time: others want to read too.
-    pub(crate) async fn count_meant(
+    /// How many tasks a bulk action applies to, and whether there may be more than these pages
+    /// hold. One count at a time, to leave the store's readers to other callers.
+    pub(crate) async fn count_affected(
         &self,
         tenant: &TenantName,
         action: BulkAction,
         filter: &Filter,
-        looks: u64,
+        pages: u64,
     ) -> store::Result<(u64, bool)> {
         let _turn = self.counting().acquire().await;
         let retried = action == BulkAction::Retry;
         let (tenant, filter) = (tenant.clone(), filter.clone());
         let mut which = CountTasks { tenant, filter, retried, before: None };
         let mut total = 0;
-        for _ in 0..looks {
+        for _ in 0..pages {
             let counted = self.store().count(which.clone()).await?;
             total += counted.count;
             which.before = counted.next_before;
@@ -122,7 +122,7 @@ impl Engine {
         Ok((total, true))
     }
 
-    /// An order that was given; nothing if the id is that of another task.
+    /// A bulk action; `None` if the id is that of another task.
     pub async fn bulk(
         &self,
         tenant: &TenantName,
@@ -136,7 +136,7 @@ impl Engine {
         Ok(task.filter(|task| task.lane.task_type == TypeName::bulk()))
     }
 
-    /// Stops an order: what is done stays done, and nothing more is.
+    /// Stops a bulk action. Changes that it has made stay.
     pub async fn abort_bulk(
         &self,
         tenant: &TenantName,

@@ -1,4 +1,4 @@
-//! Cancel, replay and retry one task.
+//! Cancel, replay, retry, delete and edit one task.
 
 use std::sync::Arc;
 
@@ -16,31 +16,31 @@ use duly_core::task::Task;
 
 use crate::engine::Engine;
 
-/// Why an order was not carried out.
+/// Why an action on a task was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such task.
     #[error("there is no task with this id")]
     NotFound,
-    /// The task is in a state in which the order makes no sense.
+    /// The action does not apply to the task's state.
     #[error("the task is {status}")]
     Conflict {
         /// The state.
         status: Status,
     },
-    /// The task is one of the system's own, which only the system changes.
-    #[error("the task is one of the system's own")]
+    /// The task is a system task, which users cannot change.
+    #[error("the task is a system task")]
     Reserved,
-    /// The task would start later than any may.
+    /// The task would start later than any task may.
     #[error("the task would start too far ahead")]
     TooFarAhead,
-    /// The store did not take it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Engine {
-    /// Ends a task that waits or runs. Whoever runs it is told, and refused if it goes on.
+    /// Ends a task that waits or runs. Its worker is told; the store refuses a later outcome.
     pub async fn cancel(
         &self,
         tenant: &TenantName,
@@ -50,15 +50,15 @@ impl Engine {
         let order = CancelTasks { tenant: tenant.clone(), tasks: vec![id], reason };
         let answers = self.store().cancel(order).await?;
         let task = self.controlled(tenant, id, &answers).await?;
-        self.outcomes().announce([id]);
+        self.task_waiters().notify_changed([id]);
         if let (Some(session), Some(epoch)) = (task.session, task.epoch.checked_sub(1)) {
             let lease = TakenBack { task: id, epoch, why: Why::Cancelled };
-            self.remotes().take_back(session, lease);
+            self.sessions().take_back(session, lease);
         }
         Ok(task)
     }
 
-    /// Opens the next run of a task that has ended, perhaps with another payload (JSON text,
+    /// Opens the next run of a task that has ended, optionally with another payload (JSON text,
     /// checked by the caller).
     pub async fn replay(
         &self,
@@ -86,7 +86,7 @@ impl Engine {
         self.controlled(tenant, id, &answers).await
     }
 
-    /// Deletes a task that has ended, with everything about it.
+    /// Deletes a task that has ended, with its attempts and logs.
     pub async fn delete(&self, tenant: &TenantName, id: TaskId) -> Result<(), Error> {
         let task = self.get(tenant, id).await?.ok_or(Error::NotFound)?;
         if task.lane.queue.is_reserved() {

@@ -1,4 +1,4 @@
-//! Look at dead letters, run them again, or delete them.
+//! List, replay and delete dead letters.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use duly_core::time::Timestamp;
 
 use crate::engine::Engine;
 
-/// What became of an order for many dead letters.
+/// The result of an action on many dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bulk {
-    /// For how many it was carried out.
+    /// How many it was applied to.
     pub count: usize,
-    /// Whether some are left, since one request may not take all.
+    /// Whether some may be left: one request has a limit.
     pub more: bool,
 }
 
@@ -34,7 +34,7 @@ impl Engine {
         self.store().attempts(tenant, id).await
     }
 
-    /// One page of dead letters, last failure first.
+    /// One page of dead letters, latest failure first.
     pub async fn dead_letters(&self, page: ListDead) -> store::Result<DeadList> {
         self.store().dead_letters(page).await
     }
@@ -44,13 +44,13 @@ impl Engine {
         self.store().dead_groups(which).await
     }
 
-    /// The store's clock, for filters that say how long ago.
+    /// The store's clock, for filters with relative times.
     pub async fn now(&self) -> store::Result<Timestamp> {
         self.store().now().await
     }
 
-    /// Runs dead letters again, last failure first, so many per second if it says; at once
-    /// otherwise.
+    /// Replays dead letters, latest failure first: `per_second` of them each second, or all at
+    /// once.
     pub async fn replay_dead(
         &self,
         tenant: &TenantName,
@@ -87,8 +87,8 @@ impl Engine {
     }
 }
 
-/// Dead letters page by page. What fails after the start is left alone: a task that is replayed
-/// and fails again must not be replayed for ever.
+/// Dead letters page by page, without tasks that fail after the start: a task that is replayed and
+/// fails again must not be replayed for ever.
 struct Pages<'a> {
     engine: &'a Engine,
     start: Timestamp,
@@ -112,16 +112,16 @@ impl<'a> Pages<'a> {
         Ok(Self { engine, start, page, is_last: false, seen: 0, done: 0 })
     }
 
-    /// The next page, as long as there is one and the order may take more.
+    /// The next page, up to the limit of one request.
     async fn next(&mut self) -> store::Result<Option<Vec<Task>>> {
         while !self.is_last && self.seen < DEAD_LETTERS {
             let found = self.engine.store().dead_letters(self.page.clone()).await?;
             self.page.before = found.next_before;
             self.is_last = found.next_before.is_none();
             self.seen += found.tasks.len();
-            // Orders of the system's own are not meant by those who clear a queue of theirs.
-            let own = |task: &Task| task.lane.queue.is_reserved();
-            let tasks: Vec<_> = found.tasks.into_iter().filter(|task| !own(task)).collect();
+            // An action on dead letters leaves system tasks alone.
+            let is_system = |task: &Task| task.lane.queue.is_reserved();
+            let tasks: Vec<_> = found.tasks.into_iter().filter(|task| !is_system(task)).collect();
             if !tasks.is_empty() {
                 return Ok(Some(tasks));
             }

@@ -1,4 +1,4 @@
-//! Why does a task not run?
+//! Explain why a task does not run.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,26 @@ use duly_core::time::Timestamp;
 
 use crate::engine::Engine;
 
-/// A task and all that stands between it and its next start, the most decisive first.
+/// A task and the reasons why it does not start, the most decisive first.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     /// The task.
     pub task: Task,
-    /// Why it does not start; never empty.
+    /// Never empty.
     pub reasons: Vec<Reason>,
 }
 
-/// One thing to know about a task's next start.
+/// Why a task does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its time has not come.
+    /// It is not due.
     NotDue {
-        /// When it comes.
+        /// When it is due.
         until: Timestamp,
     },
-    /// An attempt failed, and the next one has to wait.
+    /// An attempt failed, and the next one waits for its back-off.
     WaitingForRetry {
-        /// How long.
+        /// When the next attempt is due.
         until: Timestamp,
     },
     /// Its queue is paused.
@@ -39,16 +39,16 @@ pub enum Reason {
     NoWorker,
     /// All live workers that could run it drain.
     WorkersDrain {
-        /// How many could.
+        /// How many workers.
         workers: usize,
     },
-    /// It may be what its workers died of, and gets one that runs nothing else.
+    /// Workers died while they ran it, so it waits for a worker that runs nothing else.
     Suspect,
-    /// So many tasks of its queue come before it.
+    /// Other tasks of its queue are ahead of it.
     BehindOthers(Counted),
-    /// It is next; workers that could take it are busy, or one is about to.
+    /// It is next: a worker is about to take it, or all that could are busy.
     Next {
-        /// How many workers could.
+        /// How many workers could take it.
         workers: usize,
     },
     /// It runs.
@@ -58,7 +58,7 @@ pub enum Reason {
 }
 
 impl Engine {
-    /// Why a task does not run; nothing if there is no such task.
+    /// Why a task does not run; `None` if there is no such task.
     pub async fn explain(
         &self,
         tenant: &TenantName,
@@ -72,12 +72,13 @@ impl Engine {
             task = now;
             reasons = self.reasons(&task).await?;
         }
-        // One that waits whenever it is read, and never when its place is, is granted all the time.
+        // A task that waits when it is read but has no place in its queue then is granted over and
+        // over.
         let reasons = reasons.unwrap_or_else(|| vec![Reason::Running]);
         Ok(Some(Explanation { task, reasons }))
     }
 
-    /// What keeps this task from its next start; nothing if it does not wait any more.
+    /// What keeps this task from starting; `None` if it no longer waits.
     async fn reasons(&self, task: &Task) -> store::Result<Option<Vec<Reason>>> {
         match task.status {
             Status::Running => return Ok(Some(vec![Reason::Running])),
@@ -118,19 +119,20 @@ impl Engine {
         Ok(Some(reasons))
     }
 
-    /// How many live workers could run tasks of this lane: those of this node, and those that are
-    /// known to the store.
+    /// How many live workers could run tasks of this lane: those that claim through this node, and
+    /// those that the store knows.
     async fn workers_for(&self, lane: &Lane) -> store::Result<Able> {
-        let mut elsewhere: HashSet<_> = self.store().serving(lane).await?.into_iter().collect();
+        let mut others: HashSet<_> = self.store().serving(lane).await?.into_iter().collect();
         let mut able = Able::default();
-        for desk in self.remotes().desks.read().iter().filter(|desk| desk.session().serves(lane)) {
-            elsewhere.remove(&desk.session().id);
+        let slots = &self.sessions().claim_slots;
+        for slot in slots.read().iter().filter(|slot| slot.session().serves(lane)) {
+            others.remove(&slot.session().id);
             able.workers += 1;
-            able.draining += usize::from(desk.is_draining());
+            able.draining += usize::from(slot.is_draining());
         }
-        if !elsewhere.is_empty() {
-            able.workers += elsewhere.len();
-            able.draining += self.store().draining(elsewhere.into_iter().collect()).await?.len();
+        if !others.is_empty() {
+            able.workers += others.len();
+            able.draining += self.store().draining(others.into_iter().collect()).await?.len();
         }
         Ok(able)
     }

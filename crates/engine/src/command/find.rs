@@ -1,4 +1,4 @@
-//! Find tasks by the beginning of their id.
+//! Find tasks by a prefix of their id.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use duly_core::ports::store::{self, ListTasks};
 use crate::engine::Engine;
 
 impl Engine {
-    /// The ids of a tenant's tasks within a range that lies in one millisecond of due times, as
-    /// that of [`TaskId::starting_with`] does; of one type if it is given. At most `limit` of them,
-    /// highest first.
+    /// The ids of a tenant's tasks within a range of ids, at most `limit`, highest first. The
+    /// range must lie within one millisecond of due times, as that of [`TaskId::starting_with`].
+    /// `task_type` selects one type.
     pub async fn find_ids(
         &self,
         tenant: &TenantName,
@@ -23,7 +23,7 @@ impl Engine {
     ) -> store::Result<Vec<TaskId>> {
         let since = ids.start().first_due();
         let until = since.plus(Duration::from_millis(1));
-        // The times bound what the store looks at. The last instant has no next one.
+        // The times bound what the store reads. The last instant has no successor.
         let filter = Filter {
             task_type,
             since: Some(since),
@@ -32,7 +32,7 @@ impl Engine {
         };
         let mut page = ListTasks { tenant: tenant.clone(), filter, before: None, limit };
         let mut found = Vec::new();
-        // `before` leaves its own id out, so that the highest id of the range is asked for alone.
+        // `before` excludes its own id, so the highest id of the range needs its own look-up.
         if let Some(task) = self.get(tenant, *ids.end()).await? {
             let wanted = page.filter.task_type.as_ref();
             found.extend(wanted.is_none_or(|it| *it == task.lane.task_type).then_some(task.id));

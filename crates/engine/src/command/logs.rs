@@ -1,4 +1,4 @@
-//! Read what a task has logged, and wait for more.
+//! Read a task's logs, and wait for more.
 
 use std::time::Duration;
 
@@ -9,21 +9,20 @@ use super::wait::SAFETY_POLL;
 use crate::engine::Engine;
 
 impl Engine {
-    /// What a task has logged. Where that is nothing and more may come, as soon as there is
-    /// something, the run has ended, or `patience` is over.
-    pub async fn logs(&self, read: ReadLogs, patience: Duration) -> store::Result<Option<LogPage>> {
-        let watch = self.outcomes().watch(read.task);
-        let deadline = Instant::now() + patience;
+    /// A task's logs. If there are none yet, waits for lines, the end of the run, or `wait`.
+    pub async fn logs(&self, read: ReadLogs, wait: Duration) -> store::Result<Option<LogPage>> {
+        let watch = self.task_waiters().watch(read.task);
+        let deadline = Instant::now() + wait;
         loop {
-            // Armed before the look, so that nothing in between is missed.
-            let (ended, reported) = (watch.next(), watch.next_report());
+            // Created before the read, so that no line in between is missed.
+            let (changed, reported) = (watch.changed(), watch.reported());
             let page = self.store().logs(read.clone()).await?;
             let waits = page.as_ref().is_some_and(|page| page.parts.is_empty() && page.live);
             if !waits || Instant::now() >= deadline || self.is_closing() {
                 return Ok(page);
             }
             tokio::select! {
-                () = ended => {}
+                () = changed => {}
                 () = reported => {}
                 () = tokio::time::sleep_until(deadline.min(Instant::now() + SAFETY_POLL)) => {}
                 () = self.closing() => {}

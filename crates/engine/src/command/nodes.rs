@@ -1,4 +1,4 @@
-//! Which nodes there are, and which of them leads.
+//! List the nodes and the leader.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use crate::engine::Engine;
 /// All nodes at one time.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Those that are known, the first that started first.
+    /// The known nodes, by start time.
     pub nodes: Vec<NodeState>,
-    /// Who leads, if anybody.
+    /// The leader, if there is one.
     pub leader: Option<Leader>,
-    /// The store's time, by which they have given signs of life.
+    /// The store's time, against which to read their last signs of life.
     pub now: Timestamp,
-    /// How long a node may be silent before the others take it for dead.
+    /// How long a node may give no sign of life before other nodes take it for dead.
     pub ttl: Duration,
 }
 
 impl Engine {
-    /// Makes this process known to the other nodes.
+    /// Introduces this process to the other nodes.
     pub async fn introduce(&self, node: JoinNode) -> store::Result<()> {
         *self.introduced().lock() = Some(node.clone());
         self.store().join(node).await
     }
 
-    /// The nodes, and who leads.
+    /// The nodes and the leader.
     pub async fn nodes(&self) -> store::Result<Cluster> {
         let nodes = self.store().nodes().await?;
         let leader = self.store().leader().await?;

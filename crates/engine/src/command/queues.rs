@@ -1,4 +1,4 @@
-//! Look at queues, and pause them.
+//! List queues, and pause them.
 
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{self, ListQueues, PauseQueue, QueueList, QueueState};
@@ -21,13 +21,13 @@ impl Engine {
         self.store().queue(tenant, queue).await
     }
 
-    /// How much came and started in a queue of late.
+    /// How many tasks this node submitted and started in a queue during the last minute.
     pub fn rate(&self, tenant: &TenantName, queue: &QueueName) -> Rate {
         self.rates().of(tenant, queue)
     }
 
-    /// Starts nothing of a queue any more, also before its first task; what runs goes on. Nothing
-    /// if too many queues are paused that no task was submitted to.
+    /// Pauses a queue, also before its first task: no task of it starts; running tasks go on.
+    /// `None` if too many queues without tasks are paused.
     pub async fn pause_queue(&self, order: PauseQueue) -> store::Result<Option<QueueState>> {
         let (tenant, queue) = (order.tenant.clone(), order.queue.clone());
         if !self.store().pause_queue(order).await? {
@@ -36,7 +36,7 @@ impl Engine {
         self.queue(&tenant, &queue).await
     }
 
-    /// Starts what waits in a queue again. Nothing if there is no such queue.
+    /// Ends the pause of a queue. `None` if there is no such queue.
     pub async fn resume_queue(
         &self,
         tenant: &TenantName,
@@ -45,7 +45,7 @@ impl Engine {
         if !self.store().resume_queue(tenant, queue).await? {
             return Ok(None);
         }
-        // One without tasks is there only while it is paused.
+        // A queue without tasks exists only while it is paused.
         let found = self.queue(tenant, queue).await?;
         Ok(Some(found.unwrap_or_else(|| QueueState::empty(queue.clone()))))
     }

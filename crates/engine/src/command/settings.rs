@@ -11,19 +11,19 @@ use crate::engine::Engine;
 /// Why the settings were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// They are not as the caller believes.
+    /// They are at another version than the caller expects.
     #[error("the settings are at version {current}")]
     VersionMismatch {
-        /// Their version now.
+        /// Their current version.
         current: u64,
     },
-    /// The version to go back to was never made, or is no longer kept.
+    /// The version to roll back to never existed, or is no longer kept.
     #[error("there is no version {version} of the settings")]
     VersionNotFound {
-        /// Which.
+        /// The missing version.
         version: u64,
     },
-    /// The store did not take it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -32,16 +32,16 @@ impl Engine {
     /// The newest settings.
     pub async fn settings(&self) -> store::Result<VersionedSettings> {
         let read = self.store().settings().await?;
-        self.current_settings().learn(read.clone());
+        self.current_settings().update(read.clone());
         Ok(read)
     }
 
-    /// The settings that this node goes by.
+    /// The settings in effect on this node.
     pub async fn settings_in_effect(&self) -> store::Result<Arc<VersionedSettings>> {
         self.current_settings().get().await
     }
 
-    /// Waits until this node goes by settings that are newer than this version.
+    /// Waits until settings newer than this version are in effect on this node.
     pub async fn settings_after(&self, version: u64) -> Arc<VersionedSettings> {
         self.current_settings().after(version).await
     }
@@ -54,15 +54,16 @@ impl Engine {
         self.store().settings_history(page).await
     }
 
-    /// Replaces the settings, if they are at the expected version; whatever they are if it does
-    /// not say. From the answer on this node goes by them, and also if nobody waits for it.
+    /// Replaces the settings if they are at the expected version; at any version without one.
+    /// They are in effect on this node when the call returns, also if the caller goes away.
     pub async fn put_settings(
         &self,
         expected: Option<u64>,
         change: SettingsChange,
     ) -> Result<VersionedSettings, Error> {
         let (answer, made) = oneshot::channel();
-        // On its own: a caller who goes away must not part what is stored from what holds.
+        // In a task of its own: if the caller goes away, the stored settings must still become
+        // the settings in effect.
         let engine = self.clone();
         self.spawn(async move {
             answer.send(engine.make_settings(expected, change).await).ok();
@@ -87,14 +88,14 @@ impl Engine {
                 Put::Conflict { current } => put.expected = current,
             }
         };
-        // Learnt before they are read back, which may fail.
+        // In effect before they are read back, which may fail.
         let PutSettings { settings, comment, .. } = put;
         let known = VersionedSettings { version, settings, changed_at: None, comment };
-        self.current_settings().learn(known);
+        self.current_settings().update(known);
         self.settings_of(version).await
     }
 
-    /// Makes a new version with the content of an old one; 0 stands for the defaults.
+    /// Makes a new version with the content of an old one; version 0 is the defaults.
     pub async fn roll_back_settings(
         &self,
         expected: Option<u64>,

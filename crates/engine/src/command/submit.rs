@@ -14,38 +14,38 @@ use duly_core::time::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
-use crate::submitter::{Settled, Submission};
+use crate::submitter::{StoredTasks, Submission};
 
-/// A task that was taken.
+/// A task that was accepted.
 #[derive(Clone, Debug)]
 pub struct Accepted {
     /// The task as committed.
     pub task: Task,
-    /// Whether an idempotency key led to a task that was there before.
+    /// Whether the idempotency key led to an earlier task.
     pub replayed: bool,
     /// Whether no live worker has a handler for its type.
     pub unserved: bool,
 }
 
-/// Why one item of a submit was not taken.
+/// Why one item of a submit was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Due later than the system looks ahead.
+    /// It is due later than any task may be.
     #[error("runAt lies more than 400 days ahead")]
     TooFarAhead,
-    /// The idempotency key came with another body before.
+    /// The idempotency key was used with another body before.
     #[error("this idempotency key was used within the last 24 hours with a different body")]
     KeyReused,
     /// The task would open one lane too many.
     #[error("the installation already holds the largest number of distinct queue and type pairs")]
     LaneLimit,
-    /// The store took other items of the same submit and then failed.
+    /// The store stored other items of the same submit and then failed.
     #[error("{reason}")]
     NotStored {
         /// Why, and what to do.
         reason: String,
     },
-    /// It was submitted before, and the task of then cannot be read.
+    /// It was submitted before, and the earlier task cannot be read.
     #[error("{reason}")]
     Unreadable {
         /// Why, and what to do.
@@ -53,16 +53,16 @@ pub enum Refused {
     },
 }
 
-/// Why no item of a submit was taken.
+/// Why no item of a submit was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// More waits for the store than it can take; come back in a moment.
+    /// Too many tasks wait for the store; retry in a moment.
     #[error("too many submissions are waiting for the store")]
     Overloaded,
     /// The engine is shutting down.
     #[error("the server is shutting down")]
     Closed,
-    /// The store did not take it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] Arc<store::Error>),
 }
@@ -70,13 +70,13 @@ pub enum Error {
 type Answer = Result<Accepted, Refused>;
 
 /// A call on its way to the store.
-type Call = oneshot::Receiver<Result<Settled, Arc<store::Error>>>;
+type Call = oneshot::Receiver<Result<StoredTasks, Arc<store::Error>>>;
 
 impl Engine {
-    /// Stores tasks and answers once they are durable, one answer per spec, in order.
+    /// Stores tasks and returns once they are durable; one answer per spec, in order.
     ///
-    /// A large submit is stored in several commits; should one fail after another succeeded, the
-    /// answers of its items say so. The call fails as a whole only if nothing was stored.
+    /// A large submit is stored in several commits. If one fails after another succeeded, the
+    /// answers to its items are errors. The call fails as a whole only if nothing was stored.
     pub async fn submit(
         &self,
         tenant: &TenantName,
@@ -86,32 +86,34 @@ impl Engine {
         let defaults = self.settings_in_effect().await.map_err(Arc::new)?.settings;
         let mut answers: Vec<Option<Answer>> = specs.iter().map(|_| None).collect();
         let mut tasks = Vec::with_capacity(specs.len());
-        let mut places = Vec::with_capacity(specs.len());
+        let mut positions = Vec::with_capacity(specs.len());
         let random = self.draw(2 * answers.len());
         let random = random.as_chunks().0.iter().copied();
-        for (place, (spec, random)) in specs.into_iter().zip(random).enumerate() {
+        for (position, (spec, random)) in specs.into_iter().zip(random).enumerate() {
             if spec.is_too_far(now) {
-                answers[place] = Some(Err(Refused::TooFarAhead));
+                answers[position] = Some(Err(Refused::TooFarAhead));
             } else {
-                places.push(place);
+                positions.push(position);
                 tasks.push(self.new_task(tenant, spec, &defaults, now, random));
             }
         }
-        let mut places = places.into_iter();
+        let mut positions = positions.into_iter();
         let (mut stored, mut failure) = (false, None);
         for (count, call) in self.send(tasks)? {
-            let places = places.by_ref().take(count);
+            let positions = positions.by_ref().take(count);
             match call.await.map_err(|_| Error::Closed).and_then(|answer| Ok(answer?)) {
                 Ok((tasks, settled)) => {
                     stored = true;
-                    for ((task, outcome), place) in tasks.into_iter().zip(settled).zip(places) {
-                        answers[place] = Some(self.answer(tenant, task, outcome).await);
+                    for ((task, outcome), position) in tasks.into_iter().zip(settled).zip(positions)
+                    {
+                        answers[position] = Some(self.answer(tenant, task, outcome).await);
                     }
                 }
                 Err(error) => {
                     let reason = error.to_string();
-                    for place in places {
-                        answers[place] = Some(Err(Refused::NotStored { reason: reason.clone() }));
+                    for position in positions {
+                        answers[position] =
+                            Some(Err(Refused::NotStored { reason: reason.clone() }));
                     }
                     failure = Some(error);
                 }
@@ -161,10 +163,10 @@ impl Engine {
         }
     }
 
-    /// Queues the tasks for the submitter, in calls that the store can take whole.
+    /// Queues the tasks for the submitter, in chunks that fit into one store call.
     fn send(&self, tasks: Vec<NewTask>) -> Result<Vec<(usize, Call)>, Error> {
         let submissions = self.submissions().ok_or(Error::Closed)?;
-        if !self.backlog().join(&tasks) {
+        if !self.backlog().try_add(&tasks) {
             return Err(Error::Overloaded);
         }
         let mut calls = Vec::new();
@@ -178,7 +180,7 @@ impl Engine {
     }
 
     async fn answer(&self, tenant: &TenantName, task: NewTask, outcome: Submitted) -> Answer {
-        let unserved = !self.served().contains(&task.lane.task_type);
+        let unserved = !self.served_types().contains(&task.lane.task_type);
         let accepted = |task, replayed| Ok(Accepted { task, replayed, unserved });
         match outcome {
             Submitted::Stored { at } => accepted(stored(task, at, None), false),
@@ -190,7 +192,8 @@ impl Engine {
             Submitted::Replayed { id } => {
                 match self.get(tenant, id).await {
                     Ok(Some(first)) => accepted(first, true),
-                    // The first task is gone, yet its key is not: there is nothing to answer with.
+                    // The first task was deleted and its key is still kept: there is no task to
+                    // return.
                     Ok(None) => Err(Refused::KeyReused),
                     Err(error) => Err(Refused::Unreadable { reason: error.to_string() }),
                 }
@@ -213,7 +216,7 @@ fn chunks(tasks: Vec<NewTask>) -> Vec<Vec<NewTask>> {
     chunks
 }
 
-/// The task as the commit left it; nobody needs to read it back.
+/// The task as the commit left it, without reading it back.
 fn stored(task: NewTask, at: Timestamp, granted: Option<u32>) -> Task {
     Task {
         id: task.id,

@@ -9,22 +9,22 @@ use duly_core::task::Task;
 
 use crate::engine::Engine;
 
-/// How long a wake-up may be lost: the outcome may be committed by another process.
+/// How often to look without a wake-up: another process may have committed the outcome.
 pub(super) const SAFETY_POLL: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// One task, once its run has ended or `patience` is over, whichever comes first.
+    /// One task, as soon as its run has ended, at the latest after `wait`.
     pub async fn wait(
         &self,
         tenant: &TenantName,
         id: TaskId,
-        patience: Duration,
+        wait: Duration,
     ) -> store::Result<Option<Task>> {
-        let watch = self.outcomes().watch(id);
-        let deadline = tokio::time::Instant::now() + patience;
+        let watch = self.task_waiters().watch(id);
+        let deadline = tokio::time::Instant::now() + wait;
         loop {
-            // Armed before the look, so that an outcome in between is not missed.
-            let news = watch.next();
+            // Created before the read, so that an outcome in between is not missed.
+            let changed = watch.changed();
             let task = self.get(tenant, id).await?;
             let open = task.as_ref().is_some_and(|task| !task.status.is_terminal());
             if !open || tokio::time::Instant::now() >= deadline || self.is_closing() {
@@ -32,7 +32,7 @@ impl Engine {
             }
             let poll = deadline.min(tokio::time::Instant::now() + SAFETY_POLL);
             tokio::select! {
-                () = news => {}
+                () = changed => {}
                 () = tokio::time::sleep_until(poll) => {}
                 () = self.closing() => {}
             }

@@ -1,4 +1,4 @@
-//! What workers elsewhere ask for: a session, leases, and to be done with them.
+//! The calls of remote workers: register, claim, heartbeat, report, extend, finish and leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use duly_core::ports::store::{
 use duly_core::ports::work_source::TakenBack;
 use tokio::sync::oneshot;
 
+use crate::attached_sessions::AttachedSession;
 use crate::engine::Engine;
-use crate::remotes::Attached;
 use crate::source::FinishCall;
 
-/// A worker process elsewhere.
+/// A worker in a process of its own.
 #[derive(Clone, Debug)]
 pub struct RemoteWorker {
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
-    /// Whose tasks it runs.
+    /// The tenant whose tasks it runs.
     pub tenant: TenantName,
     /// The types it has handlers for.
     pub types: Vec<TypeName>,
@@ -34,56 +34,56 @@ pub struct RemoteWorker {
 /// A session that was opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Registered {
-    /// Its name.
+    /// Its id.
     pub session: SessionId,
-    /// How long it may be silent.
+    /// How long it stays open without a heartbeat.
     pub ttl: Duration,
-    /// How often it should beat.
+    /// How often it should send a heartbeat.
     pub heartbeat: Duration,
 }
 
-/// What a worker learns when it beats.
+/// The answer to a heartbeat.
 #[derive(Clone, Debug)]
-pub struct News {
+pub struct HeartbeatAnswer {
     /// Leases that are gone.
     pub taken_back: Vec<TakenBack>,
-    /// Whether it should finish what it runs and claim nothing more.
+    /// Whether the worker should finish what it runs and claim nothing more.
     pub drain: bool,
 }
 
-/// What a claim brings.
+/// The answer to a claim.
 #[derive(Clone, Debug)]
 pub struct Claimed {
     /// New leases.
     pub leases: Vec<Lease>,
-    /// Leases of before that are gone.
+    /// Earlier leases that are gone.
     pub taken_back: Vec<TakenBack>,
 }
 
-/// Why a worker was refused.
+/// Why a worker's call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The session has ended, never was, or is another tenant's.
+    /// The session has ended, never existed, or is another tenant's.
     #[error("there is no such session; register again")]
     UnknownSession,
-    /// There are as many sessions as there may be.
+    /// The limit of open sessions is reached.
     #[error("there are too many open sessions")]
     TooManySessions,
     /// The engine closes.
     #[error("the server is shutting down")]
     Closed,
-    /// The store did not take it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Engine {
-    /// Opens a session for a worker elsewhere.
+    /// Opens a session for a remote worker.
     pub async fn register(&self, worker: RemoteWorker) -> Result<Registered, Error> {
         if self.is_closing() {
             return Err(Error::Closed);
         }
-        if self.remotes().attached.lock().len() >= SESSIONS {
+        if self.sessions().remote.lock().len() >= SESSIONS {
             return Err(Error::TooManySessions);
         }
         let now = self.store().now().await?;
@@ -96,74 +96,79 @@ impl Engine {
             home: Home::Remote,
         };
         self.store().open_session(session.clone()).await?;
-        self.remotes().attach(&session);
-        // The observer may sleep: there was nobody to watch.
+        self.sessions().attach_remote(&session);
+        // The observer may sleep until it has a session to watch.
         self.deadlines().wake();
         let ttl = self.config().session_ttl;
         Ok(Registered { session: session.id, ttl, heartbeat: ttl / 3 })
     }
 
-    /// Takes a sign of life. The answer waits for something to tell, at most this long.
+    /// Keeps a session alive. Answers when leases are taken back, or after `wait`.
     pub async fn heartbeat(
         &self,
         tenant: &TenantName,
         beat: Beat,
-        patience: Duration,
-    ) -> Result<News, Error> {
+        wait: Duration,
+    ) -> Result<HeartbeatAnswer, Error> {
         let session = beat.session;
         let attached = self.attached(tenant, session).await?;
         if !self.store().beat(beat).await? {
-            self.remotes().detach(session);
+            self.sessions().detach_remote(session);
             return Err(Error::UnknownSession);
         }
-        let taken_back = tokio::select! {
-            biased;
-            taken_back = attached.desk.taken_back() => taken_back,
-            () = tokio::time::sleep(patience) => Vec::new(),
-            () = self.closing() => Vec::new(),
-        };
-        Ok(News { taken_back, drain: attached.desk.is_draining() })
+        let taken_back = self.taken_back_within(wait, &attached).await;
+        Ok(HeartbeatAnswer { taken_back, drain: attached.claim_slot.is_draining() })
     }
 
     /// What a session was opened with.
     pub async fn session(&self, tenant: &TenantName, id: SessionId) -> Result<OpenSession, Error> {
-        Ok(self.attached(tenant, id).await?.desk.session().clone())
+        Ok(self.attached(tenant, id).await?.claim_slot.session().clone())
     }
 
-    /// Waits for work and returns at most as many leases as were asked for; none when the time
-    /// is over, or when there is something else to tell. Asking again with the same sequence returns
-    /// the same leases.
+    /// Waits for tasks and returns at most as many leases as the claim asks for; none after
+    /// `wait`, or when leases are taken back meanwhile. A repeated claim with the same sequence
+    /// returns the same leases.
     pub async fn claim(
         &self,
         tenant: &TenantName,
         claim: Claim,
-        patience: Duration,
+        wait: Duration,
     ) -> Result<Claimed, Error> {
         let attached = self.attached(tenant, claim.session).await?;
         let sequence = claim.sequence;
-        let Some(mut leases) = attached.desk.place_as(claim) else {
+        let Some(mut leases) = attached.claim_slot.place_numbered(claim) else {
             let closed = if self.is_closing() { Error::Closed } else { Error::UnknownSession };
             return Err(closed);
         };
-        let mut taken_back = Vec::new();
-        tokio::select! {
+        let taken_back = tokio::select! {
             biased;
             granted = &mut leases => {
-                let taken_back = attached.desk.take_taken_back();
+                let taken_back = attached.claim_slot.take_taken_back();
                 return Ok(Claimed { leases: granted.unwrap_or_default(), taken_back });
             }
-            gone = attached.desk.taken_back() => taken_back = gone,
-            () = tokio::time::sleep(patience) => {}
-            () = self.closing() => {}
-        }
-        // Somebody may be about to serve it. Nothing is lost by waiting for that: whoever has the
-        // claim serves it or drops it.
-        attached.desk.withdraw(sequence);
+            taken_back = self.taken_back_within(wait, &attached) => taken_back,
+        };
+        // A loop may hold the claim. It soon serves the claim or drops it.
+        attached.claim_slot.withdraw(sequence);
         Ok(Claimed { leases: leases.await.unwrap_or_default(), taken_back })
     }
 
-    /// Commits outcomes; one answer per item, in order. A session that has ended is answered
-    /// too: what it committed before its end stays committed.
+    /// Waits for leases that are gone; none when the time is over or the engine closes.
+    async fn taken_back_within(
+        &self,
+        wait: Duration,
+        attached: &AttachedSession,
+    ) -> Vec<TakenBack> {
+        tokio::select! {
+            biased;
+            taken_back = attached.claim_slot.taken_back() => taken_back,
+            () = tokio::time::sleep(wait) => Vec::new(),
+            () = self.closing() => Vec::new(),
+        }
+    }
+
+    /// Commits outcomes; one answer per item, in order. Also answers for a session that has
+    /// ended: an outcome that it committed before its end stays committed.
     pub async fn finish(
         &self,
         tenant: &TenantName,
@@ -187,12 +192,12 @@ impl Engine {
         if self.is_closing() {
             return Error::Closed;
         }
-        let reason = "outcomes could not be committed; send them again".to_owned();
+        let reason = "cannot commit the outcomes now; send them again".to_owned();
         Error::Store(store::Error::Unavailable { reason })
     }
 
-    /// Outcomes of a session that has ended. Nothing else keeps it from naming the tasks of
-    /// another tenant.
+    /// Commits outcomes of a session that has ended. Checks that each task is the tenant's, since
+    /// there is no attached session to tell whose it is.
     async fn finish_late(
         &self,
         tenant: &TenantName,
@@ -224,28 +229,27 @@ impl Engine {
             Extended::LeaseLost | Extended::Unknown => None,
         };
         if let Some(first) = answers.iter().filter_map(deadline).min() {
-            self.deadlines().look_at(first);
+            self.deadlines().add(first);
         }
         Ok(answers)
     }
 
-    /// Keeps how far attempts are and what they log; one answer per item, in order.
+    /// Stores progress and log lines of attempts; one answer per item, in order.
     pub async fn report(
         &self,
         tenant: &TenantName,
         report: Report,
     ) -> Result<Vec<Reported>, Error> {
         self.attached(tenant, report.session).await?;
-        Ok(self.remotes().report(report).await?)
+        Ok(self.sessions().report(report).await?)
     }
 
-    /// Ends a session: what it still holds goes back to the queue, uncharged. A session that is
-    /// not there is no error.
+    /// Ends a session and releases its leases, uncharged. An unknown session is not an error.
     pub async fn leave(&self, tenant: &TenantName, session: SessionId) -> Result<(), Error> {
         match self.attached(tenant, session).await {
             Ok(attached) => {
-                self.remotes().detach(session);
-                attached.stopped().await;
+                self.sessions().detach_remote(session);
+                attached.stop_dispatcher().await;
                 self.store().end_session(session, Ending::Closed).await?;
                 Ok(())
             }
@@ -254,10 +258,14 @@ impl Engine {
         }
     }
 
-    /// The session, as long as the store has it open, also if it was opened before a restart or
-    /// through another node.
-    async fn attached(&self, tenant: &TenantName, id: SessionId) -> Result<Arc<Attached>, Error> {
-        if let Some(attached) = self.remotes().find(tenant, id) {
+    /// An open session. Attaches it first if it was opened before a restart or through another
+    /// node.
+    async fn attached(
+        &self,
+        tenant: &TenantName,
+        id: SessionId,
+    ) -> Result<Arc<AttachedSession>, Error> {
+        if let Some(attached) = self.sessions().find_remote(tenant, id) {
             return Ok(attached);
         }
         if self.is_closing() {
@@ -267,8 +275,8 @@ impl Engine {
         let is_own = |it: &OpenSession| it.id == id && it.tenant.as_ref() == Some(tenant);
         let own = sessions.into_iter().find(|session| is_own(&session.opened));
         let session = own.ok_or(Error::UnknownSession)?;
-        let attached = self.remotes().attach(&session.opened);
-        attached.desk.set_draining(session.draining);
+        let attached = self.sessions().attach_remote(&session.opened);
+        attached.claim_slot.set_draining(session.draining);
         self.deadlines().wake();
         Ok(attached)
     }

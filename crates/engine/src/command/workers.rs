@@ -1,4 +1,4 @@
-//! Look at workers, and drain them.
+//! List workers, and drain them.
 
 use duly_core::id::SessionId;
 use duly_core::name::TenantName;
@@ -13,12 +13,12 @@ use crate::engine::Engine;
 pub struct Workers {
     /// Those that are open, by name.
     pub workers: Vec<WorkerState>,
-    /// The store's time, by which they have given signs of life.
+    /// The store's time, against which to read their last heartbeats.
     pub now: Timestamp,
 }
 
 impl Engine {
-    /// The workers in nodes and the tenant's own remote ones. Those of the system are left out.
+    /// The workers in nodes and the tenant's remote workers, without those that run system tasks.
     pub async fn workers(&self, tenant: &TenantName) -> store::Result<Workers> {
         let mut workers = self.store().workers().await?;
         workers.retain(|worker| is_visible(worker, tenant));
@@ -26,9 +26,9 @@ impl Engine {
         Ok(Workers { workers, now: self.store().now().await? })
     }
 
-    /// Lets a worker finish what it holds and claim nothing more, or claim again. After the answer
-    /// no claim through this node is granted anything; other nodes learn it when they next look at
-    /// the sessions, which they do more often than a worker beats.
+    /// Starts or ends a worker's drain: it finishes what it holds and claims nothing more. After
+    /// the answer this node grants it nothing; other nodes stop when they next read the sessions,
+    /// which they do more often than a worker sends heartbeats.
     pub async fn drain_worker(
         &self,
         tenant: &TenantName,
@@ -40,8 +40,8 @@ impl Engine {
         if !known || !self.store().drain(id, draining).await? {
             return Err(Error::UnknownSession);
         }
-        self.remotes().set_draining(id, draining);
-        self.remotes().await_claims(id).await;
+        self.sessions().set_draining(id, draining);
+        self.sessions().wait_for_taken_claims(id).await;
         let mut now = self.workers(tenant).await?;
         now.workers.retain(|worker| worker.opened.id == id);
         if now.workers.is_empty() { Err(Error::UnknownSession) } else { Ok(now) }

@@ -1,4 +1,4 @@
-//! Starting the loops of a node.
+//! Starts the loops of a node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,32 +10,31 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Inner;
-use crate::desk::Desks;
+use crate::claim_slot::ClaimSlots;
 use crate::keep_alive::KeepAlive;
-use crate::leader::{Candidate, Lead};
+use crate::leader::{Candidate, Leadership};
 use crate::observer::Observer;
-use crate::pace::Pace;
+use crate::renewal::Renewal;
 use crate::retention::{self, Sweeper};
 use crate::submitter::{Inbox, Submission, Submitter};
 
 impl Inner {
-    /// All that this node does by itself.
     pub(super) fn start_loops(&self, inbox: mpsc::UnboundedReceiver<Submission>) {
         let submitter = Submitter {
             store: Arc::clone(&self.store),
             inbox: Arc::new(Inbox::new(inbox)),
             backlog: Arc::clone(&self.backlog),
-            desks: Arc::clone(&self.remotes.desks),
+            claim_slots: Arc::clone(&self.sessions.claim_slots),
             deadlines: Arc::clone(&self.deadlines),
-            rates: Arc::clone(&self.remotes.rates),
+            rates: Arc::clone(&self.sessions.rates),
         };
         for _ in 0..self.store.submits_at_once() {
             self.loops.spawn(submitter.clone().run());
         }
-        let (store, desks) = (Arc::clone(&self.store), Arc::clone(&self.remotes.desks));
-        self.loops.spawn(pass_hints(store, desks, self.stop.clone()));
+        let (store, slots) = (Arc::clone(&self.store), Arc::clone(&self.sessions.claim_slots));
+        self.loops.spawn(pass_hints(store, slots, self.stop.clone()));
         let refused = Arc::<AtomicBool>::default();
-        // A process that has the store for itself is missed by nobody.
+        // Without other nodes, none needs a sign of life.
         if self.store.node() != NodeId::ONLY {
             self.start_keeping_alive(Arc::clone(&refused));
         }
@@ -43,11 +42,11 @@ impl Inner {
             store: Arc::clone(&self.store),
             random: Arc::clone(&self.random),
             ttl: self.config.session_ttl,
-            judges: self.config.is_scheduler,
-            remotes: Arc::clone(&self.remotes),
-            outcomes: Arc::clone(&self.outcomes),
+            is_scheduler: self.config.is_scheduler,
+            sessions: Arc::clone(&self.sessions),
+            task_waiters: Arc::clone(&self.task_waiters),
             deadlines: Arc::clone(&self.deadlines),
-            seen: HashMap::new(),
+            heartbeats: HashMap::new(),
             last_read: None,
             steady_since: None,
             refused,
@@ -60,9 +59,9 @@ impl Inner {
 
     fn start_keeping_alive(&self, refused: Arc<AtomicBool>) {
         let keep_alive = KeepAlive {
-            pace: Pace { ttl: self.config.session_ttl },
+            renewal: Renewal { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
-            remotes: Arc::clone(&self.remotes),
+            sessions: Arc::clone(&self.sessions),
             settings: Arc::clone(&self.settings),
             introduced: Arc::clone(&self.introduced),
             absent: false,
@@ -71,11 +70,11 @@ impl Inner {
         self.loops.spawn(keep_alive.run(self.stop.clone()));
     }
 
-    /// Stands for leader, and starts what only the leader does.
+    /// Starts the campaign for leadership and the loops that only the leader runs.
     fn start_leading(&self) {
-        let lead = Lead::default();
+        let lead = Leadership::default();
         let candidate = Candidate {
-            pace: Pace { ttl: self.config.session_ttl },
+            renewal: Renewal { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
             lead: lead.clone(),
             until: None,
@@ -91,15 +90,15 @@ impl Inner {
     }
 }
 
-/// Tells the sessions of this node what the store hints at, as far as it concerns them.
-async fn pass_hints(store: Arc<dyn Store>, desks: Desks, stop: CancellationToken) {
+/// Passes the store's hints to the attached sessions that they concern.
+async fn pass_hints(store: Arc<dyn Store>, slots: ClaimSlots, stop: CancellationToken) {
     loop {
         let hint = tokio::select! {
             () = stop.cancelled() => return,
             hint = store.hint() => hint,
         };
-        for desk in desks.read().iter().filter(|desk| hint.concerns(desk.session())) {
-            desk.hint(hint.due);
+        for slot in slots.read().iter().filter(|slot| hint.concerns(slot.session())) {
+            slot.hint(hint.due);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Carries out one order for many tasks, page by page. Each page is one commit together with the
-//! note of how far it is, so that a crash repeats and leaves out nothing.
+//! Runs one bulk action, page by page. Each page and its checkpoint are one commit, so that a
+//! crash repeats no page and skips none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +24,16 @@ use tokio::time::Instant;
 
 use crate::engine::Engine;
 
-/// How long a search goes on without a word about how far it is.
-const SILENCE: Duration = Duration::from_secs(1);
+/// How often a search that finds no tasks stores its checkpoint.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why an order was not carried out to its end.
+/// Why a bulk action stopped before its end.
 #[derive(Debug)]
 pub(super) enum Stopped {
-    /// Somebody aborted it, or another worker has it.
+    /// It was aborted, or another worker has its lease.
     Lost,
-    /// It cannot be read.
-    Senseless(String),
+    /// Its payload cannot be read.
+    Invalid(String),
     /// The store did not answer.
     Store(store::Error),
 }
@@ -44,22 +44,22 @@ impl From<store::Error> for Stopped {
     }
 }
 
-/// Carries an order out from where its last attempt ended; answers its result as JSON.
-pub(super) async fn carry_out(
+/// Runs a bulk action from its last checkpoint. Returns its result as JSON.
+pub(super) async fn run(
     engine: &Engine,
     session: SessionId,
     lease: &Lease,
 ) -> Result<Arc<str>, Stopped> {
-    let senseless = |bad: &dyn std::fmt::Display| Stopped::Senseless(bad.to_string());
-    let order: BulkOrder = serde_json::from_str(&lease.payload).map_err(|bad| senseless(&bad))?;
+    let invalid = |bad: &dyn std::fmt::Display| Stopped::Invalid(bad.to_string());
+    let order: BulkOrder = serde_json::from_str(&lease.payload).map_err(|bad| invalid(&bad))?;
     let tenant = &lease.lane.tenant;
     let task = engine.get(tenant, lease.task).await?.ok_or(Stopped::Lost)?;
     let given_at = task.created_at;
-    let filter = order.action.filter(&order.filter, given_at).map_err(|bad| senseless(&bad))?;
+    let filter = order.action.filter(&order.filter, given_at).map_err(|bad| invalid(&bad))?;
     let begun = task.progress.is_some();
     let last = task.progress.map(|reported| reported.progress).unwrap_or_default();
     let note = last.checkpoint.as_deref().map(serde_json::from_str).transpose();
-    let mut run = Run {
+    let mut run = BulkRun {
         engine,
         session,
         lease,
@@ -68,9 +68,9 @@ pub(super) async fn carry_out(
         given_at,
         done: last.done,
         total: last.total,
-        note: note.map_err(|bad| senseless(&bad))?.unwrap_or_default(),
+        note: note.map_err(|bad| invalid(&bad))?.unwrap_or_default(),
         order,
-        noted: Instant::now(),
+        noted_at: Instant::now(),
     };
     if !begun {
         run.total = run.count().await?;
@@ -78,7 +78,7 @@ pub(super) async fn carry_out(
     while let Some(page) = run.next().await? {
         let start = Instant::now();
         run.step(page).await?;
-        // Half of the time is for others.
+        // Other callers have the store half of the time.
         tokio::time::sleep(start.elapsed()).await;
     }
     let skipped = run.note.tried.saturating_sub(run.done);
@@ -86,8 +86,8 @@ pub(super) async fn carry_out(
     Ok(Arc::from(result.to_string()))
 }
 
-/// An order that is being carried out.
-struct Run<'a> {
+/// A bulk action that runs.
+struct BulkRun<'a> {
     engine: &'a Engine,
     session: SessionId,
     lease: &'a Lease,
@@ -97,30 +97,32 @@ struct Run<'a> {
     given_at: Timestamp,
     done: u64,
     total: Option<u64>,
+    /// The checkpoint: what is done so far.
     note: BulkNote,
-    /// When the store was last told how far it is.
-    noted: Instant,
+    /// When the checkpoint was last stored.
+    noted_at: Instant,
 }
 
-/// Tasks that the order means, and where to go on after them.
+/// Tasks to which the action applies, and the checkpoint after them.
 struct Page {
     tasks: Vec<Task>,
     next: BulkNote,
 }
 
-impl Run<'_> {
-    /// How many tasks the order is for, unless they are too many to count.
+impl BulkRun<'_> {
+    /// How many tasks the action applies to, unless they are too many to count.
     async fn count(&self) -> Result<Option<u64>, store::Error> {
         if let Some(ids) = &self.order.ids {
             return Ok(Some(ids.len() as u64));
         }
-        let looks = BULK_COUNT / u64::from(SCAN_ROWS);
-        let counted = self.engine.count_meant(self.tenant, self.order.action, &self.filter, looks);
+        let pages = BULK_COUNT / u64::from(SCAN_ROWS);
+        let counted =
+            self.engine.count_affected(self.tenant, self.order.action, &self.filter, pages);
         let (total, more) = counted.await?;
         Ok((!more).then_some(total))
     }
 
-    /// The next tasks, until there are none.
+    /// The next tasks; `None` at the end.
     async fn next(&self) -> Result<Option<Page>, store::Error> {
         if self.note.finished {
             return Ok(None);
@@ -132,15 +134,15 @@ impl Run<'_> {
         page.map(Some)
     }
 
-    /// How many tasks are dealt with at once.
-    fn pace(&self) -> u32 {
+    /// How many tasks one commit handles.
+    fn page_size(&self) -> u32 {
         if self.order.action == BulkAction::Delete { BULK_DELETE_STEP } else { BULK_STEP }
     }
 
     async fn next_named(&self, ids: &[TaskId]) -> Result<Page, store::Error> {
         let left = ids.get(self.note.looked..).unwrap_or_default();
         let (mut tasks, mut bytes, mut looked) = (Vec::new(), 0, self.note.looked);
-        for id in left.iter().take(self.pace() as usize) {
+        for id in left.iter().take(self.page_size() as usize) {
             looked += 1;
             match self.engine.get(self.tenant, *id).await {
                 Ok(task) => {
@@ -148,8 +150,8 @@ impl Run<'_> {
                     tasks.extend(task);
                 }
                 Err(error) if error.is_retryable() => return Err(error),
-                // One that cannot be read is left alone, as a search does.
-                Err(error) => tracing::error!(%error, task.id = %id, "a task is passed over"),
+                // A search skips unreadable tasks too.
+                Err(error) => tracing::error!(%error, task.id = %id, "a task cannot be read"),
             }
             if bytes > PAGE_BYTES {
                 break;
@@ -169,7 +171,7 @@ impl Run<'_> {
             tenant: self.tenant.clone(),
             filter: self.filter.clone(),
             before: self.note.before,
-            limit: self.pace(),
+            limit: self.page_size(),
         };
         let found = self.engine.store().list(page).await?;
         let tasks = self.meant(found.tasks);
@@ -186,10 +188,10 @@ impl Run<'_> {
         tasks.into_iter().filter(|task| self.order.action.means(task, self.given_at)).collect()
     }
 
-    /// Carries the order out for a page.
+    /// Applies the action to a page.
     async fn step(&mut self, page: Page) -> Result<(), Stopped> {
         let Page { tasks, mut next } = page;
-        if tasks.is_empty() && (next.finished || self.noted.elapsed() < SILENCE) {
+        if tasks.is_empty() && (next.finished || self.noted_at.elapsed() < CHECKPOINT_INTERVAL) {
             self.note = next;
             return Ok(());
         }
@@ -208,10 +210,10 @@ impl Run<'_> {
             progress,
         };
         let answers = self.engine.store().carry_out(step).await?.ok_or(Stopped::Lost)?;
-        (self.note, self.noted) = (next, Instant::now());
+        (self.note, self.noted_at) = (next, Instant::now());
         let done = answers.iter().filter(|answer| **answer == Controlled::Done).count();
         self.done += done as u64;
-        self.tell(&tasks).await?;
+        self.notify_cancelled(&tasks).await?;
         Ok(())
     }
 
@@ -243,18 +245,18 @@ impl Run<'_> {
         }
     }
 
-    /// Wakes those who wait for a cancelled task, and tells workers that they run it in vain. A
-    /// task may have been granted since it was found, so it is looked at again.
-    async fn tell(&self, tasks: &[Task]) -> Result<(), store::Error> {
+    /// Wakes callers that wait for a cancelled task, and tells workers that their lease is gone.
+    /// Reads each task again, since it may have been granted after it was found.
+    async fn notify_cancelled(&self, tasks: &[Task]) -> Result<(), store::Error> {
         if self.order.action != BulkAction::Cancel {
             return Ok(());
         }
-        self.engine.outcomes().announce(tasks.iter().map(|task| task.id));
+        self.engine.task_waiters().notify_changed(tasks.iter().map(|task| task.id));
         for task in tasks {
             let Some(task) = self.engine.get(self.tenant, task.id).await? else { continue };
             if let (Some(session), Some(epoch)) = (task.session, task.epoch.checked_sub(1)) {
                 let lease = TakenBack { task: task.id, epoch, why: Why::Cancelled };
-                self.engine.remotes().take_back(session, lease);
+                self.engine.sessions().take_back(session, lease);
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
 use duly_engine::Engine;
-use duly_engine::command::worker::{Error, News, RemoteWorker};
+use duly_engine::command::worker::{Error, HeartbeatAnswer, RemoteWorker};
 use duly_engine::random::OsRandom;
 
 use super::world::{TTL, World, draft, finish, pass, success};
@@ -52,7 +52,7 @@ impl<'a> Remote<'a> {
         Ok(self.engine.claim(&own(), claim, POLL).await?.leases)
     }
 
-    async fn beat(&self, received: &[u64]) -> Result<News, Error> {
+    async fn beat(&self, received: &[u64]) -> Result<HeartbeatAnswer, Error> {
         let (session, received) = (self.session, received.to_vec());
         let beat = Beat { session, received, unstarted: vec![] };
         self.engine.heartbeat(&own(), beat, Duration::ZERO).await

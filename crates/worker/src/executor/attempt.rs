@@ -1,4 +1,4 @@
-//! Running attempts: from a lease to its outcome, whatever the handler does.
+//! Runs attempts: from a lease to its outcome, also if the handler panics or overruns its time.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -19,46 +19,45 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::story::Story;
-use crate::cancels::Cancels;
+use super::attempt_trace::AttemptTrace;
 use crate::handler::{Context, Handler, HandlerError, Output};
-use crate::notes::{Board, Notes};
+use crate::notes::{Notes, ReportQueue};
 use crate::registry::Registry;
+use crate::taken_back::TakenBackLeases;
 
-/// How long a handler may go on after its task was cancelled.
+/// How long a handler may run after its task was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// An attempt that is over.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedAttempt {
     pub(super) finish: Finish,
     pub(super) took: Duration,
 }
 
-/// What attempts need while they run.
-pub(super) struct Floor {
+/// Starts attempts and holds what they share.
+pub(super) struct AttemptRunner {
     pub(super) registry: Registry,
     pub(super) source: Arc<dyn WorkSource>,
     pub(super) random: Arc<dyn Random>,
     pub(super) tracker: TaskTracker,
     /// Stops attempts at their next await point and releases their leases.
     pub(super) abort: CancellationToken,
-    /// Where attempts that have something to tell are listed.
-    pub(super) board: Arc<Board>,
-    /// Which leases are gone.
-    pub(super) cancels: Cancels,
-    /// Where attempts report. It needs no bound of its own, since only so many run at once.
-    pub(super) ended: UnboundedSender<Vec<Ended>>,
+    /// The attempts that have something to report.
+    pub(super) queue: Arc<ReportQueue>,
+    pub(super) taken_back: TakenBackLeases,
+    /// Receives ended attempts. It needs no bound, since the slots limit how many run.
+    pub(super) ended: UnboundedSender<Vec<EndedAttempt>>,
 }
 
-impl Floor {
-    /// Starts attempts. Several share one task of the runtime for their first step, so that
-    /// those that end with it cost no task of their own.
+impl AttemptRunner {
+    /// Starts attempts. Several share one Tokio task for their first poll, so that attempts that
+    /// end with it need no Tokio task of their own.
     pub(super) fn start(self: &Arc<Self>, leases: Vec<Lease>) {
-        let floor = Arc::clone(self);
+        let runner = Arc::clone(self);
         match <[Lease; 1]>::try_from(leases) {
-            Ok([lease]) => self.tracker.spawn(floor.run_one(lease)),
-            Err(leases) => self.tracker.spawn(floor.run_chunk(leases)),
+            Ok([lease]) => self.tracker.spawn(runner.run_one(lease)),
+            Err(leases) => self.tracker.spawn(runner.run_chunk(leases)),
         };
     }
 
@@ -70,13 +69,13 @@ impl Floor {
     async fn run_chunk(self: Arc<Self>, leases: Vec<Lease>) {
         let mut done = Vec::with_capacity(leases.len());
         for lease in leases {
-            let floor = Arc::clone(&self);
-            let mut attempt = Box::pin(async move { floor.attempt(lease).await });
+            let runner = Arc::clone(&self);
+            let mut attempt = Box::pin(async move { runner.attempt(lease).await });
             match poll_fn(|task| Poll::Ready(attempt.as_mut().poll(task))).await {
                 Poll::Ready(ended) => done.push(ended),
                 Poll::Pending => {
-                    let floor = Arc::clone(&self);
-                    self.tracker.spawn(async move { floor.report(vec![attempt.await]) });
+                    let runner = Arc::clone(&self);
+                    self.tracker.spawn(async move { runner.report(vec![attempt.await]) });
                 }
             }
         }
@@ -85,19 +84,19 @@ impl Floor {
         }
     }
 
-    fn report(&self, ended: Vec<Ended>) {
-        // Nobody listens once the executor was dropped; the leases are then taken back.
+    fn report(&self, ended: Vec<EndedAttempt>) {
+        // Sending fails only after the executor was dropped; its leases are then taken back.
         let _ = self.ended.send(ended);
     }
 
-    async fn attempt(&self, lease: Lease) -> Ended {
+    async fn attempt(&self, lease: Lease) -> EndedAttempt {
         let started = Instant::now();
         let (task, epoch) = (lease.task, lease.epoch);
-        let story = Story::begin(&lease);
-        let notes = Notes::on(&self.board, task, epoch);
+        let trace = AttemptTrace::begin(&lease);
+        let notes = Notes::new(&self.queue, task, epoch);
         let outcome = match self.registry.get(&lease.lane.task_type) {
-            // The last look before the handler starts.
-            _ if self.cancels.holds(task, epoch) => Outcome::Release,
+            // The last check before the handler starts.
+            _ if self.taken_back.contains(task, epoch) => Outcome::Release,
             Some(handler) => self.outcome(handler, lease, &notes).await,
             None => {
                 let message = format!("this worker has no handler for {}", lease.lane.task_type);
@@ -106,9 +105,9 @@ impl Floor {
         };
         let (progress, log) = notes.close();
         let took = started.elapsed();
-        story.end(&outcome, took);
+        trace.end(&outcome, took);
         let finish = Finish { task, epoch, outcome, ran: Some(took), progress, log };
-        Ended { finish, took }
+        EndedAttempt { finish, took }
     }
 
     async fn outcome(
@@ -119,15 +118,15 @@ impl Floor {
     ) -> Outcome {
         let limit = lease.time_limit();
         let (task, epoch) = (lease.task, lease.epoch);
-        let last_moment = limit + handler.wind_up();
+        let last_moment = limit + handler.cleanup_time();
         let fence = self.source.session().map(|session| Fence { task, epoch, session });
-        let context = Context::within(lease, fence, self.cancels.clone(), Arc::clone(notes));
+        let context = Context::within(lease, fence, self.taken_back.clone(), Arc::clone(notes));
         let cancelled = async {
-            self.cancels.of(task, epoch).await;
+            self.taken_back.wait_for(task, epoch).await;
             tokio::time::sleep(CANCEL_GRACE).await;
         };
-        // Everything that polls or drops the handler's future lies within, so that a panic in its
-        // destructor is caught as well.
+        // The guard covers everything that polls or drops the handler's future, so that it also
+        // catches a panic in a destructor.
         let guarded = AssertUnwindSafe(async {
             tokio::select! {
                 biased;
@@ -180,7 +179,7 @@ fn success(output: Output) -> Outcome {
     }
 }
 
-/// Databases refuse U+0000, and an outcome must never be refused for the words of an error.
+/// Replaces U+0000, which databases refuse: the text of an error must not make an outcome fail.
 fn clean(error: Failure) -> Failure {
     if error.message.contains('\0') || error.code.contains('\0') {
         let replaced = |text: &str| text.replace('\0', "\u{fffd}");

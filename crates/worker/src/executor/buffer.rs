@@ -1,4 +1,4 @@
-//! Leases that wait for a handler's place, in the order they came.
+//! Leases that wait for a running slot, in order of arrival.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -9,22 +9,22 @@ use duly_core::lease::{Finish, Lease};
 use duly_core::ports::work_source::TakenBack;
 use tokio::time::{Instant, Sleep};
 
-/// How long a lease may wait for a handler's place.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
-/// How long it may wait where another worker is ready to run it, and how often that is looked at.
-pub(super) const SHORT_PATIENCE: Duration = Duration::from_millis(100);
-/// A look that comes so much too late tells of a process that stood still, not of long handlers.
+/// How long a lease may wait for a slot.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(1);
+/// How long it may wait if another worker is ready to run it, and how often to check that.
+pub(super) const MAX_WAIT_IF_WANTED: Duration = Duration::from_millis(100);
+/// A timer that fires this late shows that the process was paused, not that handlers are long.
 const LATE: Duration = Duration::from_millis(50);
 
 /// The waiting leases, oldest first.
 #[derive(Default)]
 pub(super) struct Buffer {
     waiting: VecDeque<Waiting>,
-    /// Goes off when what was the oldest lease may have waited too long. It is set again only then,
-    /// so that the stream of leases that do start in time never touches it.
+    /// Fires when the lease that was the oldest may have waited too long. It is set again only
+    /// then, so that leases that start in time never touch it.
     timer: Option<Pin<Box<Sleep>>>,
-    /// When it last went off.
-    looked: Option<Instant>,
+    /// When the timer last fired.
+    fired_at: Option<Instant>,
 }
 
 struct Waiting {
@@ -47,60 +47,60 @@ impl Buffer {
         self.waiting.drain(..count).map(|waiting| waiting.lease)
     }
 
-    /// Takes the newest leases, as many as there are up to this number.
+    /// Takes the newest leases, at most this many.
     pub(super) fn take_newest(&mut self, count: usize) -> impl Iterator<Item = Lease> {
         let kept = self.waiting.len().saturating_sub(count);
         self.waiting.drain(kept..).map(|waiting| waiting.lease)
     }
 
-    /// Takes the leases that are gone, and says what to tell of them.
-    pub(super) fn give_up(&mut self, gone: &[TakenBack]) -> Vec<Finish> {
-        let mut given_up = Vec::new();
+    /// Removes leases that were taken back. Returns their releases.
+    pub(super) fn remove_taken_back(&mut self, gone: &[TakenBack]) -> Vec<Finish> {
+        let mut releases = Vec::new();
         self.waiting.retain(|Waiting { lease, .. }| {
             let covers = |gone: &TakenBack| gone.task == lease.task && lease.epoch <= gone.epoch;
             let is_gone = gone.iter().any(covers);
             if is_gone {
-                given_up.push(lease.release());
+                releases.push(lease.release());
             }
             !is_gone
         });
-        given_up
+        releases
     }
 
-    /// The tasks that wait.
+    /// The tasks of the waiting leases.
     pub(super) fn tasks(&self) -> Vec<TaskId> {
         self.waiting.iter().map(|waiting| waiting.lease.task).collect()
     }
 
-    /// Takes the leases that have waited for this time, as far as they are to be given up.
+    /// Takes the leases that have waited for this time and match the condition.
     pub(super) fn take_overdue(
         &mut self,
-        patience: Duration,
-        is_given_up: impl Fn(&Lease) -> bool,
+        max_wait: Duration,
+        condition: impl Fn(&Lease) -> bool,
     ) -> Vec<Lease> {
         let now = Instant::now();
-        let mut gone = Vec::new();
+        let mut overdue = Vec::new();
         self.waiting.retain(|Waiting { lease, since }| {
-            let is_gone = *since + patience <= now && is_given_up(lease);
-            if is_gone {
-                gone.push(lease.clone());
+            let is_overdue = *since + max_wait <= now && condition(lease);
+            if is_overdue {
+                overdue.push(lease.clone());
             }
-            !is_gone
+            !is_overdue
         });
-        gone
+        overdue
     }
 
-    /// Waits until leases may have waited too long, for ever while there are none.
-    pub(super) async fn impatient(&mut self) {
+    /// Waits until leases may be overdue; for ever while there are none.
+    pub(super) async fn overdue(&mut self) {
         loop {
             if let (None, Some(oldest)) = (&self.timer, self.waiting.front()) {
-                let since = self.looked.map_or(oldest.since, |looked| looked.max(oldest.since));
-                self.timer = Some(Box::pin(tokio::time::sleep_until(since + SHORT_PATIENCE)));
+                let since = self.fired_at.map_or(oldest.since, |at| at.max(oldest.since));
+                self.timer = Some(Box::pin(tokio::time::sleep_until(since + MAX_WAIT_IF_WANTED)));
             }
             let Some(timer) = &mut self.timer else { return std::future::pending().await };
             timer.as_mut().await;
             let (now, due) = (Instant::now(), timer.deadline());
-            (self.timer, self.looked) = (None, Some(now));
+            (self.timer, self.fired_at) = (None, Some(now));
             if now < due + LATE {
                 return;
             }

@@ -1,5 +1,5 @@
-//! Committing outcomes: one call at a time, and each takes along what has piled up since the
-//! last. An idle worker's outcome leaves at once, a busy worker's share their commits.
+//! Commits outcomes: one call at a time, each with all outcomes since the last. An idle worker
+//! sends an outcome at once; the outcomes of a busy worker share commits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use duly_core::ports::work_source::{Closed, WorkSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::Report;
+use super::ExecutorReport;
 
 /// Outcomes on their way to the source.
 pub(super) struct Completer {
@@ -20,10 +20,10 @@ pub(super) struct Completer {
     /// Bytes of the results and logs that wait.
     bytes: usize,
     call: Option<Call>,
-    report: Report,
+    report: ExecutorReport,
 }
 
-/// A `finish` that was not answered yet.
+/// A `finish` without an answer so far.
 struct Call {
     tasks: Vec<TaskId>,
     answer: BoxFuture<'static, Result<Vec<Finished>, Closed>>,
@@ -31,10 +31,16 @@ struct Call {
 
 impl Completer {
     pub(super) fn new(source: Arc<dyn WorkSource>) -> Self {
-        Self { source, waiting: VecDeque::new(), bytes: 0, call: None, report: Report::default() }
+        Self {
+            source,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            call: None,
+            report: ExecutorReport::default(),
+        }
     }
 
-    /// Takes an outcome; the next call sends it.
+    /// Adds an outcome; the next call sends it.
     pub(super) fn push(&mut self, finish: Finish) {
         if finish.outcome == Outcome::Release {
             self.report.released += 1;
@@ -43,7 +49,7 @@ impl Completer {
         self.waiting.push_back(finish);
     }
 
-    /// Whether so much waits that no more should be started.
+    /// Whether so many outcomes wait that the worker should claim no more.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() > STORE_BATCH || self.bytes > STORE_BATCH_BYTES
     }
@@ -53,9 +59,9 @@ impl Completer {
         self.call.is_none() && self.waiting.is_empty()
     }
 
-    /// Makes the next call if there is something to send and none is under way. Waits for the
-    /// answer, for ever when nothing was sent. Dropping it loses nothing: the call goes on with
-    /// the next one's poll.
+    /// Makes the next call if outcomes wait and no call is under way, and waits for the answer; for
+    /// ever if there is no call. Dropping the future loses nothing: the next one polls the same
+    /// call.
     pub(super) async fn answered(&mut self) -> Result<(), Closed> {
         if self.call.is_none() && !self.waiting.is_empty() {
             self.call = Some(self.next_call());
@@ -73,8 +79,8 @@ impl Completer {
         Ok(())
     }
 
-    /// What became of the outcomes; those not answered by now are given up.
-    pub(super) fn into_report(mut self) -> Report {
+    /// The final counts. Outcomes without an answer count as unanswered.
+    pub(super) fn into_report(mut self) -> ExecutorReport {
         self.report.unanswered += self.waiting.len() + self.call.map_or(0, |call| call.tasks.len());
         self.report
     }
@@ -98,18 +104,19 @@ impl Completer {
 
     fn note(&mut self, tasks: &[TaskId], answers: &[Finished]) {
         if tasks.len() != answers.len() {
-            tracing::warn!(sent = tasks.len(), answered = answers.len(), "answers do not match");
+            let (sent, answered) = (tasks.len(), answers.len());
+            tracing::warn!(sent, answered, "the source answered another number of outcomes");
         }
         for (task, answer) in tasks.iter().zip(answers) {
             match answer {
                 Finished::Done => self.report.done += 1,
                 Finished::LeaseLost => {
                     self.report.lost += 1;
-                    tracing::debug!(task.id = %task, "the lease was taken back before its end");
+                    tracing::debug!(task.id = %task, "the lease was taken back before the outcome");
                 }
                 Finished::Unknown => {
                     self.report.lost += 1;
-                    tracing::warn!(task.id = %task, "a task ended that its source does not know");
+                    tracing::warn!(task.id = %task, "the source does not know a task that ended");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! How many handlers a worker may run, changed while it runs.
+//! The number of handlers that a worker runs at once, which may change while it runs.
 
 use duly_core::limits::CONCURRENCY;
 use tokio::sync::watch;
@@ -7,34 +7,35 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Concurrency(watch::Sender<usize>);
 
-/// The worker's end: what it has not gone by yet.
+/// The executor's end of [`Concurrency`].
 #[derive(Debug)]
 pub(super) struct Changes(watch::Receiver<usize>);
 
-pub(super) fn channel(places: usize) -> (Concurrency, Changes) {
-    check(places);
-    let (sender, receiver) = watch::channel(places);
+pub(super) fn channel(slots: usize) -> (Concurrency, Changes) {
+    check(slots);
+    let (sender, receiver) = watch::channel(slots);
     (Concurrency(sender), Changes(receiver))
 }
 
-fn check(places: usize) {
-    assert!((1..=CONCURRENCY).contains(&places), "bad concurrency: {places}");
+fn check(slots: usize) {
+    assert!((1..=CONCURRENCY).contains(&slots), "bad concurrency: {slots}");
 }
 
 impl Concurrency {
-    /// Changes the number. More handlers start at once; when there are to be fewer, those that
-    /// run may end, and none starts in their place.
+    /// Changes the number. A higher number takes effect at once. With a lower one, running
+    /// handlers go on, and none starts until fewer run.
     ///
     /// # Panics
-    /// When it exceeds the limit, or nothing may run at all.
-    pub fn set(&self, places: usize) {
-        check(places);
-        self.0.send_if_modified(|known| std::mem::replace(known, places) != places);
+    /// When the number is 0 or exceeds the limit.
+    pub fn set(&self, slots: usize) {
+        check(slots);
+        self.0.send_if_modified(|known| std::mem::replace(known, slots) != slots);
     }
 }
 
 impl Changes {
-    /// Waits for the next number, for ever if nobody can change it. Dropping it loses nothing.
+    /// Waits for the next number; for ever if no [`Concurrency`] is left. Dropping the future loses
+    /// nothing.
     pub(super) async fn next(&mut self) -> usize {
         match self.0.changed().await {
             Ok(()) => *self.0.borrow_and_update(),

@@ -1,5 +1,5 @@
-//! Reports: what running attempts tell, all of it in one call and at most one call a second. While
-//! nobody tells anything, nothing happens here. Outcomes do not wait for reports.
+//! Sends the progress and log lines of running attempts: all in one call, at most one call a
+//! second, and none while there is nothing to report. Outcomes do not wait for reports.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,48 +12,49 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep};
 
-use crate::notes::{Board, News};
+use crate::notes::{PendingReport, ReportQueue};
 
-/// How long news waits at least. An attempt that is over by then tells it with its outcome.
-const MOMENT: Duration = Duration::from_millis(200);
+/// How long a report waits at least. An attempt that ends within this time sends it with its
+/// outcome.
+const MIN_DELAY: Duration = Duration::from_millis(200);
 
 /// Reports on their way to the source.
 pub(super) struct Reporter {
     source: Arc<dyn WorkSource>,
-    board: Arc<Board>,
-    /// Goes off when news is to be told. There is none while there is no news.
+    queue: Arc<ReportQueue>,
+    /// Fires when the next call is due. `None` while there is nothing to report.
     timer: Option<Pin<Box<Sleep>>>,
     last: Option<Instant>,
     call: Option<Call>,
 }
 
-/// A `report` that was not answered yet.
+/// A `report` without an answer so far.
 struct Call {
-    news: Vec<News>,
+    reports: Vec<PendingReport>,
     answer: BoxFuture<'static, Result<Vec<Reported>, Unheard>>,
 }
 
 impl Reporter {
-    pub(super) fn new(source: Arc<dyn WorkSource>, board: Arc<Board>) -> Self {
-        Self { source, board, timer: None, last: None, call: None }
+    pub(super) fn new(source: Arc<dyn WorkSource>, queue: Arc<ReportQueue>) -> Self {
+        Self { source, queue, timer: None, last: None, call: None }
     }
 
-    /// Waits for news, tells it in time and waits for the answer, until it turns out that leases
-    /// are gone. Dropping it loses nothing.
+    /// Sends reports until an answer shows that leases are gone; returns those. Dropping the future
+    /// loses nothing.
     pub(super) async fn reported(&mut self) -> Vec<TakenBack> {
         loop {
             if let Some(call) = &mut self.call {
                 let answer = (&mut call.answer).await;
-                let news = self.call.take().map(|call| call.news).unwrap_or_default();
-                let gone = settle(&news, answer);
+                let reports = self.call.take().map(|call| call.reports).unwrap_or_default();
+                let gone = settle(&reports, answer);
                 if gone.is_empty() {
                     continue;
                 }
                 return gone;
             }
             if self.timer.is_none() {
-                self.board.filled().await;
-                let soon = Instant::now() + MOMENT;
+                self.queue.not_empty().await;
+                let soon = Instant::now() + MIN_DELAY;
                 let due = self.last.map_or(soon, |last| soon.max(last + REPORT_INTERVAL));
                 self.timer = Some(Box::pin(tokio::time::sleep_until(due)));
             }
@@ -65,49 +66,50 @@ impl Reporter {
         }
     }
 
-    /// The next call, unless all who had something to tell are done. What one call cannot take
-    /// along waits for the next.
+    /// The next call; `None` if all attempts in the queue have ended. Reports that do not fit wait
+    /// for the call after it.
     fn next_call(&mut self) -> Option<Call> {
-        let (mut news, mut bytes) = (Vec::new(), 0);
-        for notes in self.board.take() {
-            if news.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES {
-                notes.put_off();
+        let (mut reports, mut bytes) = (Vec::new(), 0);
+        for notes in self.queue.take() {
+            if reports.len() == STORE_BATCH || bytes > STORE_BATCH_BYTES {
+                notes.defer();
                 continue;
             }
-            let Some(next) = notes.news() else { continue };
+            let Some(next) = notes.pending_report() else { continue };
             bytes += bytes_of(&next);
-            news.push(next);
+            reports.push(next);
         }
-        if news.is_empty() {
+        if reports.is_empty() {
             return None;
         }
         self.last = Some(Instant::now());
-        let batch = news.iter().map(|news| news.item.clone()).collect();
+        let batch = reports.iter().map(|report| report.item.clone()).collect();
         let source = Arc::clone(&self.source);
-        Some(Call { news, answer: async move { source.report(batch).await }.boxed() })
+        Some(Call { reports, answer: async move { source.report(batch).await }.boxed() })
     }
 }
 
-fn settle(news: &[News], answer: Result<Vec<Reported>, Unheard>) -> Vec<TakenBack> {
+/// Applies the answers. Returns the leases that are gone.
+fn settle(reports: &[PendingReport], answer: Result<Vec<Reported>, Unheard>) -> Vec<TakenBack> {
     let answers = answer.unwrap_or_default();
     let mut gone = Vec::new();
-    for (place, news) in news.iter().enumerate() {
-        match answers.get(place) {
-            Some(Reported::Done) => news.heard(),
-            // What ended by itself meanwhile was not taken from anybody.
-            Some(Reported::LeaseLost) if news.is_open() => {
-                let (task, epoch) = (news.item.task, news.item.epoch);
+    for (position, report) in reports.iter().enumerate() {
+        match answers.get(position) {
+            Some(Reported::Done) => report.acknowledge(),
+            // If the attempt has ended meanwhile, its own outcome ended the lease.
+            Some(Reported::LeaseLost) if report.is_open() => {
+                let (task, epoch) = (report.item.task, report.item.epoch);
                 gone.push(TakenBack { task, epoch, why: Why::Lost });
             }
             Some(Reported::LeaseLost | Reported::Unknown) => {}
-            None => news.notes.relist(),
+            None => report.notes.requeue(),
         }
     }
     gone
 }
 
-fn bytes_of(news: &News) -> usize {
-    let checkpoint = news.item.progress.as_ref().and_then(|it| it.checkpoint.as_ref());
-    let log = news.item.log.as_ref().map(|log| &log.text);
+fn bytes_of(report: &PendingReport) -> usize {
+    let checkpoint = report.item.progress.as_ref().and_then(|it| it.checkpoint.as_ref());
+    let log = report.item.log.as_ref().map(|log| &log.text);
     [checkpoint, log].into_iter().flatten().map(|text| text.len()).sum()
 }

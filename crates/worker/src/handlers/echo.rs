@@ -1,4 +1,4 @@
-//! Succeeds with its own payload: the smallest handler, for trying things out and for measuring.
+//! Succeeds with its own payload: the smallest handler, for trials and measurements.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! Fails as often as its payload says, then succeeds: for seeing retries at work.
+//! Fails as often as its payload says, then succeeds: shows how retries work.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
-//! Sends one HTTP request and judges the answer by its status.
+//! Sends one HTTP request; the status of the answer decides the outcome.
 //!
-//! The target is hostile until proven otherwise: only permitted addresses are dialled, redirects
-//! and proxies are not followed, and no more of the answer is read than is kept.
+//! The target is not trusted: the handler dials only permitted addresses, follows no redirects,
+//! uses no proxies, and reads no more of the answer than it keeps.
 
 mod about;
-mod line;
 mod request;
+mod request_log;
 
 use std::error::Error;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use serde::Serialize;
 
 pub(super) use self::about::REFERENCE;
-use self::line::Line;
 use self::request::Request;
+use self::request_log::RequestLog;
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::outbound::{Guard, Refused, Resolver};
 
@@ -34,17 +34,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const BODY_BYTES: usize = 64 * 1024;
 /// Bytes of a body that become part of an error message.
 const ERROR_BODY_BYTES: usize = 1024;
-/// How long such a body may take.
+/// How long the handler reads such a body.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Http {
-    /// A handler that dials what the guard permits, with one pool of connections.
+    /// A handler that dials the addresses that the guard permits, with one connection pool.
     pub fn new(guard: Guard) -> Self {
-        // An error means that the process has a provider already, which serves as well.
+        // An error means that the process has a provider already, which will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = builder(&guard).build().unwrap_or_else(|error| {
-            // Without trusted roots https cannot work, but everything else can.
-            tracing::warn!(error = chain(&error), "https targets will be refused");
+            // Without trusted roots only plain http works.
+            tracing::warn!(error = chain(&error), "cannot load root certificates; https will fail");
             builder(&guard)
                 .tls_certs_only([])
                 .build()
@@ -72,10 +72,10 @@ impl Http {
 impl Handler for Http {
     async fn run(&self, context: Context) -> Result<Output, HandlerError> {
         let request = Request::new(&context)?;
-        let mut line = Line::new(&context, &request);
-        let response = self.send(&request).await.inspect_err(|error| line.end(error))?;
+        let mut request_log = RequestLog::new(&context, &request);
+        let response = self.send(&request).await.inspect_err(|error| request_log.end(error))?;
         let status = response.status();
-        line.end(status);
+        request_log.end(status);
         if !request.expects(status) {
             return Err(unexpected(status, response).await);
         }
@@ -114,11 +114,11 @@ fn builder(guard: &Guard) -> ClientBuilder {
         .tcp_nodelay(true)
 }
 
-/// What the task's owner can do about a status that was not expected: wait, or change the task.
+/// The error for an unexpected status: a retry if it may be temporary.
 async fn unexpected(status: StatusCode, response: Response) -> HandlerError {
     let mut message = format!("the answer was {status}");
     let after = retry_after(response.headers());
-    // The status is what counts; a body that does not end must not hold the worker's place.
+    // The status decides. A body that does not end must not keep the worker's slot.
     let body = tokio::time::timeout(ERROR_BODY_TIMEOUT, excerpt(response, ERROR_BODY_BYTES)).await;
     if let Ok(Ok((body, _))) = body
         && !body.is_empty()
@@ -135,8 +135,8 @@ async fn unexpected(status: StatusCode, response: Response) -> HandlerError {
     }
 }
 
-/// How long the target asks to be left alone: seconds, or an instant, which is read against the
-/// target's own clock, since ours may differ.
+/// The delay of a `Retry-After` header: seconds, or a date, which is compared with the target's
+/// own clock, since ours may differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -147,8 +147,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(until.duration_since(now).unwrap_or_default())
 }
 
-/// The beginning of a body as text, and whether there was more of it. Leaving the rest unread
-/// closes the connection.
+/// The beginning of a body as text, and whether it was cut. Leaving the rest unread closes the
+/// connection.
 async fn excerpt(mut response: Response, limit: usize) -> reqwest::Result<(String, bool)> {
     let mut bytes = Vec::new();
     let mut truncated = false;
@@ -160,7 +160,7 @@ async fn excerpt(mut response: Response, limit: usize) -> reqwest::Result<(Strin
             break;
         }
     }
-    // Databases refuse U+0000. Replacing it and what is no UTF-8 makes the text longer.
+    // Databases refuse U+0000. Replacing it and invalid UTF-8 makes the text longer.
     let mut text = String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}");
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit));
@@ -170,7 +170,7 @@ async fn excerpt(mut response: Response, limit: usize) -> reqwest::Result<(Strin
 }
 
 fn transport_error(error: reqwest::Error) -> HandlerError {
-    // A URL may hold secrets, and the task names it anyway.
+    // A URL may hold secrets, and the task has it anyway.
     let error = error.without_url();
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(inner) = cause {

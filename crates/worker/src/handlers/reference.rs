@@ -1,5 +1,5 @@
-//! What a user of a built-in task type needs to know, as data: `duly handler` and docs/handlers.md
-//! print the same descriptions. Each stands beside its handler.
+//! The descriptions of the built-in task types as data, printed by `duly handler` and
+//! docs/handlers.md. Each is next to its handler.
 
 mod page;
 
@@ -19,15 +19,15 @@ pub struct Reference {
     pub summary: &'static str,
     /// The flag without which a server does not run tasks of this type.
     pub flag: Option<&'static str>,
-    /// More about it, a paragraph each.
+    /// Further paragraphs.
     pub notes: &'static [&'static str],
     /// The fields of the payload; none if any JSON will do.
     pub payload: &'static [PayloadField],
     /// The fields of the result; none if it has no fixed form.
     pub result: &'static [ResultField],
-    /// The errors of this type, beside those that any type can have.
+    /// The errors of this type, in addition to [`COMMON_ERRORS`].
     pub errors: &'static [ErrorCode],
-    /// Payloads to try, with what comes of them.
+    /// Payloads to try, with their outcomes.
     pub examples: &'static [Example],
 }
 
@@ -36,9 +36,9 @@ pub struct Reference {
 pub struct PayloadField {
     /// Its name.
     pub name: &'static str,
-    /// What it holds: a JSON type, perhaps with bounds.
+    /// Its JSON type, possibly with bounds.
     pub r#type: &'static str,
-    /// What counts if it is absent. A field without a default is required.
+    /// The value if it is absent. A field without a default is required.
     pub default: Option<&'static str>,
     /// What it means.
     pub meaning: &'static str,
@@ -49,7 +49,7 @@ pub struct PayloadField {
 pub struct ResultField {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its JSON type.
     pub r#type: &'static str,
     /// What it means.
     pub meaning: &'static str,
@@ -89,7 +89,7 @@ impl Retried {
     }
 }
 
-/// A payload and what comes of it on a fresh `duly dev` with the type's flag.
+/// A payload and its outcome on a fresh `duly dev` with the type's flag.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Example {
     /// What it shows.
@@ -97,7 +97,7 @@ pub struct Example {
     /// The payload as JSON text.
     #[serde(serialize_with = "as_json")]
     pub payload: &'static str,
-    /// What comes of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
@@ -112,13 +112,13 @@ pub enum Outcome {
     Error(&'static str),
 }
 
-/// JSON text as the value it stands for.
+/// Serializes JSON text as the value it holds.
 fn as_json<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let value: &RawValue = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
     value.serialize(serializer)
 }
 
-/// Errors that a task of any type can have.
+/// Errors of every type.
 pub const COMMON_ERRORS: &[ErrorCode] = &[
     ErrorCode {
         code: "INVALID_PAYLOAD",

@@ -1,5 +1,5 @@
-//! Types that look like real work, for trying things out and for showing them: they take their
-//! time, say how far they are, log what they are at and return a summary, and do nothing at all.
+//! Sample types that look like real work, for trials and demonstrations: they take time, report
+//! progress, log their steps and return a summary, but change nothing.
 
 mod about;
 
@@ -13,7 +13,7 @@ pub(super) use self::about::{CLEANUP_TEMP_FILES, DAILY_REPORT, DATA_BACKUP};
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::registry::Registry;
 
-/// A type that does nothing, in steps; its payload is nothing or `{"speed": 10}`.
+/// A type that does nothing, in steps; its payload is `null` or `{"speed": 10}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     seconds: u32,
@@ -83,7 +83,7 @@ impl Sample {
         },
     };
 
-    /// How long a payload makes each step.
+    /// How long each step takes.
     fn pause(&self, payload: Option<Payload>) -> Result<Duration, HandlerError> {
         let speed = payload.unwrap_or_default().speed;
         if !SPEEDS.contains(&speed) {
@@ -101,7 +101,7 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1e6;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Payload {
-    /// How many times as fast as usual.
+    /// A factor: 10 is ten times as fast.
     speed: f64,
 }
 
@@ -130,8 +130,8 @@ impl Handler for Sample {
     }
 }
 
-/// Numbers that look like those of real work. They follow from the task's id, so that a task that
-/// runs again returns the same.
+/// Numbers that look like those of real work. They are derived from the task's id, so that every
+/// run of a task returns the same.
 struct Figures(u64);
 
 impl Figures {
@@ -144,7 +144,7 @@ impl Figures {
     /// The next number from this range, both ends included.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        // The low bits of such a sequence repeat soon.
+        // The low bits of such a sequence have a short period.
         least + (self.0 >> 32) % (most - least + 1)
     }
 }

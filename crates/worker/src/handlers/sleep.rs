@@ -1,4 +1,4 @@
-//! Waits as long as its payload says: a stand-in for work that takes time.
+//! Waits for the time in its payload: a stand-in for work that takes time.
 
 use std::time::Duration;
 

@@ -2,10 +2,10 @@ use duly_core::time::Timestamp;
 
 use super::*;
 
-fn notes() -> (Arc<Board>, Arc<Notes>) {
-    let board = Arc::<Board>::default();
-    let notes = Notes::on(&board, TaskId::mint(Timestamp::EPOCH, 1, 1), 3);
-    (board, notes)
+fn notes() -> (Arc<ReportQueue>, Arc<Notes>) {
+    let queue = Arc::<ReportQueue>::default();
+    let notes = Notes::new(&queue, TaskId::mint(Timestamp::EPOCH, 1, 1), 3);
+    (queue, notes)
 }
 
 fn chunk(offset: u64, text: &str) -> Option<LogChunk> {
@@ -30,7 +30,7 @@ fn only_the_end_is_kept_from_a_whole_character_on() {
         written += number.to_string().len() + 1;
         assert!(notes.state.lock().text.len() <= 2 * LOG_BYTES);
     }
-    let log = notes.state.lock().unheard().1.unwrap();
+    let log = notes.state.lock().unreported().1.unwrap();
     assert_eq!((log.text.len(), log.end()), (LOG_BYTES, written as u64));
     assert!(log.text.ends_with("19998\n19999\n"));
     notes.log("ä".repeat(LOG_BYTES));
@@ -42,77 +42,81 @@ fn only_the_end_is_kept_from_a_whole_character_on() {
 }
 
 #[test]
-fn what_was_heard_is_not_told_again() {
-    let (board, notes) = notes();
+fn an_acknowledged_report_is_not_sent_again() {
+    let (queue, notes) = notes();
     notes.log("one");
     notes.progress(Progress::new(1, None));
-    let listed = board.take();
-    assert_eq!(listed.len(), 1, "listed once");
-    let first = listed[0].news().unwrap();
+    let queued = queue.take();
+    assert_eq!(queued.len(), 1, "queued once");
+    let first = queued[0].pending_report().unwrap();
     assert_eq!(first.item.log, chunk(0, "one\n"));
     assert_eq!(first.item.progress, Some(Progress::new(1, None)));
-    // What is noted before the answer comes is news of its own.
+    // Notes that arrive before the answer make a report of their own.
     notes.log("two");
-    first.heard();
-    let second = board.take()[0].news().unwrap();
+    first.acknowledge();
+    let second = queue.take()[0].pending_report().unwrap();
     assert_eq!((&second.item.progress, &second.item.log), (&None, &chunk(4, "two\n")));
-    // An answer that never comes leaves it to be told again.
+    // Without an answer the notes are reported again.
     notes.progress(Progress::new(2, None));
-    let third = board.take()[0].news().unwrap();
+    let third = queue.take()[0].pending_report().unwrap();
     assert_eq!(
         (third.item.progress.as_ref().unwrap().done, &third.item.log),
         (2, &second.item.log)
     );
-    second.heard();
+    second.acknowledge();
     assert_eq!(notes.close(), (Some(Progress::new(2, None)), None));
-    // An answer that comes after the end changes nothing.
-    third.heard();
+    // An answer after the end changes nothing.
+    third.acknowledge();
     assert_eq!(notes.close(), (None, None));
 }
 
 #[test]
-fn a_checkpoint_travels_until_it_was_heard() {
-    let (board, notes) = notes();
+fn a_checkpoint_is_reported_until_it_is_acknowledged() {
+    let (queue, notes) = notes();
     let checkpoint = |text: &str| Some(Arc::from(text));
     notes.checkpoint("7".into());
     notes.progress(Progress::new(1, None));
-    let news = board.take()[0].news().unwrap();
-    let told = Progress { checkpoint: checkpoint("7"), ..Progress::new(1, None) };
-    assert_eq!(news.item.progress, Some(told));
-    news.heard();
+    let report = queue.take()[0].pending_report().unwrap();
+    let reported = Progress { checkpoint: checkpoint("7"), ..Progress::new(1, None) };
+    assert_eq!(report.item.progress, Some(reported));
+    report.acknowledge();
     notes.progress(Progress::new(2, None));
-    let news = board.take()[0].news().unwrap();
-    assert_eq!(news.item.progress, Some(Progress::new(2, None)));
+    let report = queue.take()[0].pending_report().unwrap();
+    assert_eq!(report.item.progress, Some(Progress::new(2, None)));
     notes.checkpoint("8".into());
-    news.heard();
+    report.acknowledge();
     let left = Progress { checkpoint: checkpoint("8"), ..Progress::new(2, None) };
     assert_eq!(notes.close().0, Some(left));
 }
 
 #[test]
-fn an_attempt_that_is_over_tells_no_news() {
-    let (board, notes) = notes();
+fn an_attempt_that_has_ended_reports_nothing() {
+    let (queue, notes) = notes();
     notes.log("one");
-    let listed = board.take();
+    let queued = queue.take();
     notes.close();
-    assert!(listed[0].news().is_none());
+    assert!(queued[0].pending_report().is_none());
     notes.log("too late");
-    listed[0].relist();
-    assert!(board.take().is_empty());
+    queued[0].requeue();
+    assert!(queue.take().is_empty());
     assert_eq!(notes.close(), (None, None));
 }
 
 #[test]
-fn attempts_that_are_over_do_not_pile_up() {
-    let board = Arc::<Board>::default();
+fn ended_attempts_do_not_pile_up() {
+    let queue = Arc::<ReportQueue>::default();
     for number in 0..5 * CONCURRENCY {
         let task = TaskId::mint(Timestamp::EPOCH, u32::try_from(number).unwrap(), 1);
-        let notes = Notes::on(&board, task, 1);
+        let notes = Notes::new(&queue, task, 1);
         notes.log("x");
         if number > 0 {
             notes.close();
         }
-        assert!(board.listed.lock().len() <= 2 * CONCURRENCY);
+        assert!(queue.queued.lock().len() <= 2 * CONCURRENCY);
     }
-    assert_eq!(board.take().iter().filter_map(Notes::news).count(), 1, "the first one is open");
+    assert_eq!(
+        queue.take().iter().filter_map(Notes::pending_report).count(),
+        1,
+        "the first one is open"
+    );
 }

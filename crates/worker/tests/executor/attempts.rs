@@ -1,4 +1,4 @@
-//! What an attempt's end turns into.
+//! Which outcome follows from an attempt's end.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The number of handlers that run at once, changed while they do.
+//! Changes of the number of handlers that run at once.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn with_fewer_places_what_runs_may_end_and_nothing_starts_beyond_them() {
     assert_eq!((running(&rig).await, rig.source.seen().pending), (8, 0), "all of them go on");
     rig.source.finished(6).await;
     rest().await;
-    assert_eq!((running(&rig).await, rig.source.seen().granted), (2, 8), "no place is free yet");
+    assert_eq!((running(&rig).await, rig.source.seen().granted), (2, 8), "no slot is free yet");
     rig.source.finished(7).await;
     rest().await;
     assert_eq!((running(&rig).await, rig.source.seen().granted), (2, 9));
@@ -69,7 +69,7 @@ async fn leases_that_would_wait_long_are_handed_back_when_places_go() {
     rig.concurrency.set(3);
     let finishes = rig.source.finished(3).await;
     assert_eq!(started.elapsed(), Duration::ZERO);
-    // Nine may be held: three that run, and six that wait as long as tasks are short.
+    // The worker may hold nine: three that run, and six that wait while tasks are short.
     for number in 9..12 {
         assert_eq!(outcome(&finishes, number), Outcome::Release, "{number}");
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::source::{Rig, Seen, echo, id, lease, outcome, rest, sleep};
 
-/// Sleeps, and notes who runs.
+/// Sleeps, and records which tasks run.
 #[derive(Clone, Default)]
 struct Watched(Arc<Mutex<Notes>>);
 
@@ -74,7 +74,7 @@ async fn leases_start_in_the_order_they_came() {
 async fn no_more_handlers_run_than_allowed() {
     let (watched, registry) = watched();
     let rig = Rig::start(5, 100, registry);
-    // Short ones first, so that later ones are started in chunks.
+    // Short tasks first, so that later ones start in chunks.
     rig.source.submit((0..100).map(echo));
     rig.source.submit((100..150).map(|n| watched_lease(n, 1)));
     let finishes = rig.source.finished(150).await;
@@ -220,7 +220,7 @@ async fn long_tasks_are_not_taken_ahead() {
     rig.source.submit((1..=20).map(|n| sleep(n, 60)));
     rig.source.finished(21).await;
     let seen = rig.source.seen();
-    // The claim that was pending all the time may bring one round too many, which goes back.
+    // The claim that was pending all the time may bring one round too many, which is released.
     assert!(seen.asked[before..].iter().all(|max| *max <= 2), "{:?}", seen.asked);
     rig.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What attempts tell while they run, and how often.
+//! What running attempts report, and how often.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 use crate::source::{Rig, Seen, id, lease, rest};
 
-/// Tells something every so many milliseconds.
+/// Reports something every so many milliseconds.
 struct Talker;
 
 #[derive(Deserialize)]
 struct Payload {
     every: u64,
     times: u64,
-    /// Whether it goes on for ever when all is said.
+    /// Whether it runs for ever after its last report.
     #[serde(default)]
     hangs: bool,
 }
@@ -55,7 +55,7 @@ fn talker(number: u32, payload: &str) -> duly_core::lease::Lease {
     lease(number, "talker", payload)
 }
 
-/// The log of a task as a server would put it together, pieces told twice left out.
+/// The log of a task as a server assembles it, without repeated pieces.
 fn log_of(seen: &Seen, number: u32) -> String {
     let told = seen.reports.iter().flat_map(|(_, batch)| batch);
     let told = told.filter(|item| item.task == id(number)).filter_map(|item| item.log.as_ref());
@@ -106,7 +106,7 @@ async fn many_words_in_a_second_are_one_report() {
     }
     assert_eq!(log_of(&seen, 1), lines(350));
     assert_eq!(log_of(&seen, 2), lines(350));
-    // What was heard is not sent again.
+    // An acknowledged report is not sent again.
     let sent: usize =
         seen.reports.iter().map(|(_, it)| it[0].log.as_ref().unwrap().text.len()).sum();
     let last = seen.finishes().find(|finish| finish.task == seen.reports[0].1[0].task).unwrap();
@@ -134,7 +134,7 @@ async fn who_tells_nothing_causes_nothing() {
     let finishes = rig.source.finished(1).await;
     assert_eq!((&only(&finishes).progress, &only(&finishes).log), (&None, &None));
     assert!(rig.source.seen().reports.is_empty());
-    // Once all is told, there is no more to tell until somebody says something.
+    // After the last report there is none until the handler adds something.
     rig.source.submit([talker(2, r#"{"every":1,"times":2,"hangs":true}"#)]);
     rig.source.until(|seen| seen.reports.len() == 1).await;
     tokio::time::timeout(Duration::from_secs(60), std::future::pending::<()>()).await.unwrap_err();

@@ -31,7 +31,7 @@ async fn result(number: u32, task_type: &str, payload: &str) -> Value {
     }
 }
 
-/// The clock of the tests counts whole milliseconds, once for every step.
+/// Tokio's paused clock rounds each step up to whole milliseconds.
 fn is_about(took: Duration, seconds: f64) -> bool {
     (took.as_secs_f64() - seconds).abs() < 0.02
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use duly_core::lease::Outcome;
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_worker::handlers::{Echo, Sleep};
-use duly_worker::{Context, Handler, HandlerError, Output, Registry, Report};
+use duly_worker::{Context, ExecutorReport, Handler, HandlerError, Output, Registry};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ fn registry() -> Registry {
     Registry::new().with("echo", Echo).with("sleep", Sleep)
 }
 
-/// One task of ten seconds runs, another waits for its place.
+/// One task of ten seconds runs, another waits for its slot.
 async fn one_runs_one_waits(grace: Duration) -> Rig {
     let rig = Rig::with_grace(1, 1, registry(), grace).warmed_up(1).await;
     rig.source.submit([sleep(0, 10), sleep(1, 10)]);
@@ -33,7 +33,7 @@ async fn an_idle_worker_stops_at_once_and_takes_its_claim_along() {
     rig.source.finished(1).await;
     rest().await;
     let (source, started) = (Arc::clone(&rig.source), Instant::now());
-    assert_eq!(rig.stop().await, Report { done: 1, ..Report::default() });
+    assert_eq!(rig.stop().await, ExecutorReport { done: 1, ..ExecutorReport::default() });
     assert_eq!(started.elapsed(), Duration::ZERO);
     assert_eq!(source.seen().pending, 0);
 }
@@ -45,7 +45,7 @@ async fn what_waits_is_handed_back_and_what_runs_may_end() {
     let report = rig.stop().await;
     let left = Duration::from_secs(10) - started.elapsed();
     assert!(left <= Duration::from_millis(1), "{left:?}");
-    assert_eq!(report, Report { done: 3, released: 1, ..Report::default() });
+    assert_eq!(report, ExecutorReport { done: 3, released: 1, ..ExecutorReport::default() });
     let finishes = source.finished(2).await;
     assert_eq!(outcome(&finishes, 1), Outcome::Release);
     assert!(matches!(outcome(&finishes, 0), Outcome::Success { .. }));
@@ -63,7 +63,7 @@ async fn a_worker_that_stops_still_hears_its_source() {
     rig.source.change(|seen| seen.taken_back.push(gone));
     let report = rig.stop().await;
     assert_eq!(started.elapsed(), Duration::from_secs(5), "the handler was stopped");
-    assert_eq!(report, Report { done: 3, released: 2, ..Report::default() });
+    assert_eq!(report, ExecutorReport { done: 3, released: 2, ..ExecutorReport::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn what_runs_beyond_the_grace_is_stopped_and_handed_back() {
     let (source, started) = (Arc::clone(&rig.source), Instant::now());
     let report = rig.stop().await;
     assert_eq!(started.elapsed(), Duration::from_secs(5));
-    assert_eq!(report, Report { done: 3, released: 2, ..Report::default() });
+    assert_eq!(report, ExecutorReport { done: 3, released: 2, ..ExecutorReport::default() });
     let finishes = source.finished(2).await;
     assert_eq!(outcome(&finishes, 0), Outcome::Release);
     assert_eq!(outcome(&finishes, 1), Outcome::Release);
@@ -85,7 +85,7 @@ async fn a_store_that_is_away_does_not_hold_the_shutdown_for_ever() {
     rig.source.submit([echo(0)]);
     rig.source.finished(1).await;
     let started = Instant::now();
-    assert_eq!(rig.stop().await, Report { unanswered: 1, ..Report::default() });
+    assert_eq!(rig.stop().await, ExecutorReport { unanswered: 1, ..ExecutorReport::default() });
     assert_eq!(started.elapsed(), Duration::from_secs(5));
 }
 
@@ -97,7 +97,7 @@ async fn a_closed_source_ends_the_worker() {
     rest().await;
     rig.source.change(|seen| seen.closed = true);
     let report = rig.report().await;
-    assert_eq!(report, Report { released: 1, unanswered: 1, ..Report::default() });
+    assert_eq!(report, ExecutorReport { released: 1, unanswered: 1, ..ExecutorReport::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,10 +110,13 @@ async fn a_source_that_closes_during_the_shutdown_ends_it() {
     rig.source.change(|seen| seen.closed = true);
     let report = rig.report().await;
     assert_eq!(started.elapsed(), Duration::ZERO);
-    assert_eq!(report, Report { done: 1, released: 2, unanswered: 2, ..Report::default() });
+    assert_eq!(
+        report,
+        ExecutorReport { done: 1, released: 2, unanswered: 2, ..ExecutorReport::default() }
+    );
 }
 
-/// Tells when it starts and when it is dropped.
+/// Records when it starts and when it is dropped.
 #[derive(Clone, Default)]
 struct Endless {
     started: Arc<Notify>,

@@ -1,4 +1,4 @@
-//! A source of work in memory, and a worker beside it.
+//! A work source in memory, and a worker that uses it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use duly_core::ports::random::Random;
 use duly_core::ports::store::{ReportItem, Reported};
 use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
 use duly_core::time::Timestamp;
-use duly_worker::{Concurrency, Config, Executor, Registry, Report};
+use duly_worker::{Concurrency, Config, Executor, ExecutorReport, Registry};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
     pub(crate) queue: VecDeque<Lease>,
-    /// What every claim asked for.
+    /// The limit of every claim.
     pub(crate) asked: Vec<usize>,
     /// Claims that wait now.
     pub(crate) pending: usize,
@@ -39,17 +39,17 @@ pub(crate) struct Seen {
     pub(crate) closed: bool,
     /// The calls of `report`, and when they were made.
     pub(crate) reports: Vec<(Instant, Vec<ReportItem>)>,
-    /// Reports are answered with this; with nothing, they are not heard.
+    /// Reports are answered with this; with `None`, they fail.
     pub(crate) reported: Option<Reported>,
     /// Reports are not answered.
     pub(crate) reports_hang: bool,
-    /// Another worker is ready to run what this one cannot start.
+    /// Another worker is ready to run tasks that this one cannot start.
     pub(crate) wanted: bool,
-    /// Leases that are gone and not told yet.
+    /// Leases that are gone and that the worker was not told about.
     pub(crate) taken_back: Vec<TakenBack>,
-    /// Somebody wants to know what has not started.
+    /// The source asks which leases have not started.
     pub(crate) roll_call: bool,
-    /// What was answered.
+    /// The worker's answers.
     pub(crate) unstarted: Option<Vec<TaskId>>,
 }
 
@@ -82,7 +82,7 @@ impl Source {
         drop(waited.await.expect("it never came to pass").unwrap());
     }
 
-    /// What the worker says when it is asked what has not started.
+    /// The worker's answer to which leases have not started.
     pub(crate) async fn call_roll(&self) -> Vec<TaskId> {
         self.change(|seen| (seen.roll_call, seen.unstarted) = (true, None));
         self.until(|seen| seen.unstarted.is_some()).await;
@@ -164,7 +164,7 @@ impl WorkSource for Source {
     }
 }
 
-/// Counts up, so that every draw can be told from the others.
+/// Counts up, so that every draw differs.
 struct Counting(Mutex<u64>);
 
 impl Random for Counting {
@@ -177,12 +177,12 @@ impl Random for Counting {
     }
 }
 
-/// A worker at work.
+/// A running worker.
 pub(crate) struct Rig {
     pub(crate) source: Arc<Source>,
     pub(crate) shutdown: CancellationToken,
     pub(crate) concurrency: Concurrency,
-    pub(crate) worker: JoinSet<Report>,
+    pub(crate) worker: JoinSet<ExecutorReport>,
 }
 
 impl Rig {
@@ -199,7 +199,7 @@ impl Rig {
         Self::prepare(Config { concurrency, prefetch }, registry, grace, |_| {})
     }
 
-    /// A worker that takes nothing ahead, and something to do before it starts.
+    /// A worker without prefetch, and a step before it starts.
     pub(crate) fn start_with(
         concurrency: usize,
         registry: Registry,
@@ -227,8 +227,8 @@ impl Rig {
         Self { source, shutdown, concurrency, worker }
     }
 
-    /// Has short tasks run, as many as may be taken ahead, so that the worker takes tasks ahead. What
-    /// the source has seen so far is forgotten.
+    /// Runs short tasks, as many as may be prefetched, so that the worker prefetches. Clears what
+    /// the source has seen so far.
     pub(crate) async fn warmed_up(self, prefetch: u32) -> Self {
         self.source.submit((0..prefetch).map(|n| echo(WARM_UP + n)));
         self.source.finished(usize::try_from(prefetch).unwrap()).await;
@@ -242,23 +242,23 @@ impl Rig {
     }
 
     /// Waits until the worker has ended.
-    pub(crate) async fn report(&mut self) -> Report {
+    pub(crate) async fn report(&mut self) -> ExecutorReport {
         self.worker.join_next().await.unwrap().unwrap()
     }
 
-    pub(crate) async fn stop(mut self) -> Report {
+    pub(crate) async fn stop(mut self) -> ExecutorReport {
         self.shutdown.cancel();
         self.report().await
     }
 }
 
-/// Returns once everything has come to rest: paused time moves only when nothing else can.
+/// Returns when everything is idle: paused time advances only then.
 pub(crate) async fn rest() {
     let moment = Duration::from_millis(1);
     let _ = tokio::time::timeout(moment, std::future::pending::<()>()).await;
 }
 
-/// The first number of tasks that only warm a worker up.
+/// The first number of the tasks that only warm a worker up.
 const WARM_UP: u32 = 1_000_000;
 
 pub(crate) fn id(number: u32) -> TaskId {
@@ -293,7 +293,7 @@ pub(crate) fn sleep(number: u32, seconds: u32) -> Lease {
     lease(number, "sleep", &format!("{{\"seconds\":{seconds}}}"))
 }
 
-/// How the task ended, which must have happened once.
+/// The outcome of the task, which must have exactly one.
 pub(crate) fn outcome(finishes: &[Finish], number: u32) -> Outcome {
     let mut of_task = finishes.iter().filter(|finish| finish.task == id(number));
     let first = of_task.next().expect("the task ended").outcome.clone();

@@ -1,5 +1,5 @@
-//! A named pipe by which scripts speak to a test. It ends when the last process that has it open
-//! is gone, which the kernel knows best.
+//! A named pipe through which scripts send lines to a test. It ends when the last process that has
+//! it open has ended.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 
-/// For what takes milliseconds on a machine that is not busy.
+/// The time limit for steps that take milliseconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Fifo {
@@ -34,7 +34,7 @@ impl Fifo {
         self.path.to_str().unwrap()
     }
 
-    /// The next line that a script says.
+    /// The next line of a script.
     pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
         let read = tokio::time::timeout(PATIENCE, self.receiver.read_line(&mut line)).await;
@@ -42,7 +42,7 @@ impl Fifo {
         line.trim_end().to_owned()
     }
 
-    /// Waits until every process that has the pipe open is gone; returns what they said.
+    /// Waits until every process that has the pipe open has ended; returns their lines.
     pub(crate) async fn all_gone(mut self) -> String {
         self.sender = None;
         let mut rest = String::new();

@@ -1,4 +1,4 @@
-//! Programs that are ended: none of the processes that they started is left.
+//! Programs that are terminated: none of the processes that they started is left.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use crate::{code, context, script, shell};
 
 /// Starts a process in the background, which would run for long, and waits for it.
 const FAMILY: &str = r#"exec 3>"$0"; sleep 1000 & echo started >&3; wait"#;
-/// The same, and all of them ignore the request to end.
+/// The same, and all of them ignore SIGTERM.
 const STUBBORN: &str = r#"trap '' TERM; exec 3>"$0"; sleep 1000 & echo started >&3; wait"#;
-/// Says goodbye when it is asked to end.
+/// Prints a line on SIGTERM.
 const POLITE: &str =
     r#"trap 'echo bye >&3; exit' TERM; exec 3>"$0"; sleep 1000 & echo started >&3; wait"#;
 

@@ -1,5 +1,5 @@
-//! The shell handler with real programs, in real time: what they print, how they end, and that
-//! nothing of them is left.
+//! The shell handler with real programs, in real time: what they print, how they end, and that no
+//! process of them is left.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use crate::source::lease;
 
-/// A handler that passes on what the tests were started with.
+/// A handler whose programs inherit the environment of the tests.
 fn shell() -> Shell {
     Shell::new(std::env::vars_os())
 }
 
-/// A payload for a script of a few words; `$0` is its only argument.
+/// A payload for a short script; `$0` is its only argument.
 fn script(text: &str, argument: &str) -> Value {
     json!({"argv": ["sh", "-c", text, argument]})
 }

@@ -13,7 +13,9 @@ use duly_engine::Engine;
 use duly_engine::engine::LocalWorker;
 use duly_engine::random::OsRandom;
 use duly_store::limit::PAYLOAD;
-use duly_worker::{Config, Context, Executor, Handler, HandlerError, Output, Registry, Report};
+use duly_worker::{
+    Config, Context, Executor, ExecutorReport, Handler, HandlerError, Output, Registry,
+};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -148,7 +150,7 @@ pub(super) fn run(
 /// A worker that runs until it is stopped.
 pub(super) struct RunningWorker {
     stop: CancellationToken,
-    run: tokio::task::JoinHandle<Report>,
+    run: tokio::task::JoinHandle<ExecutorReport>,
 }
 
 impl RunningWorker {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use duly_client::RemoteSource;
-use duly_worker::Report;
+use duly_worker::ExecutorReport;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -76,7 +76,10 @@ async fn connect(worker: &RemoteWorker) -> anyhow::Result<Arc<RemoteSource>> {
     }
 }
 
-async fn join(executor: &mut JoinSet<Report>, source: &RemoteSource) -> anyhow::Result<Report> {
+async fn join(
+    executor: &mut JoinSet<ExecutorReport>,
+    source: &RemoteSource,
+) -> anyhow::Result<ExecutorReport> {
     let report = executor.join_next().await.context("the worker was started")?;
     source.close().await;
     report.context("the worker failed")
@@ -99,8 +102,8 @@ fn print_banner(worker: &RemoteWorker, source: &RemoteSource) {
     ));
 }
 
-fn summary(report: &Report) -> String {
-    let Report { done, lost, unanswered, stuck, .. } = *report;
+fn summary(report: &ExecutorReport) -> String {
+    let ExecutorReport { done, lost, unanswered, stuck, .. } = *report;
     let committed = output::count(u32::try_from(done).unwrap_or(u32::MAX), "outcome");
     let mut text = format!("stopped: {committed} committed");
     for (count, what) in [

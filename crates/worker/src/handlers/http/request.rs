@@ -1,5 +1,5 @@
-//! From a payload to a request that is safe to send: everything that can be wrong with it is
-//! found here, before a connection is opened.
+//! Turns a payload into a request that is safe to send. Finds all errors of the payload before a
+//! connection is opened.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::handler::{Context, HandlerError};
 
-/// What a payload asks for, checked.
+/// The request of a payload, checked.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) method: Method,
@@ -47,8 +47,8 @@ impl Request {
         Ok(Self { method, url: url(&payload.url)?, headers, body, expected })
     }
 
-    /// The address in the URL, if it names one itself and no resolver will be asked. The parser
-    /// has turned every odd spelling of an IPv4 address into the usual one.
+    /// The address in the URL, if its host is an address, so that no resolver is used. The parser
+    /// has normalised every spelling of an IPv4 address.
     pub(super) fn literal_address(&self) -> Option<IpAddr> {
         let host = self.url.host_str()?;
         host.trim_start_matches('[').trim_end_matches(']').parse().ok()
@@ -81,7 +81,7 @@ enum Expect {
     AnyOf(Vec<u16>),
 }
 
-/// Headers that frame the message, belong to one connection, or vouch for the task.
+/// Headers that frame the message, belong to one connection, or identify the task.
 const RESERVED: [&str; 14] = [
     "connection",
     "content-length",
@@ -100,7 +100,8 @@ const RESERVED: [&str; 14] = [
 ];
 const RESERVED_PREFIXES: [&str; 2] = ["duly-", "proxy-"];
 
-/// A string is sent as the text it holds, anything else as it is spelled.
+/// The text to send, and whether it is JSON: the content of a string, any other value as its JSON
+/// text.
 fn body_text(json: &RawValue) -> (String, bool) {
     match serde_json::from_str::<String>(json.get()) {
         Ok(text) => (text, false),

@@ -1,4 +1,5 @@
-//! What a program prints. It may print without end, so only ends and beginnings are kept.
+//! The output of a program. It may be endless, so only the end, and the beginning of each line, is
+//! kept.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -11,16 +12,16 @@ const LINE_BYTES: usize = 2 * 1024;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// One of the two outputs of a program. Lines are logged as they come; a line that has not ended
-/// is logged when the attempt is over, since it may be what the program waited with.
+/// One of the two output streams of a program. Lines are logged as they arrive. A line without an
+/// end is logged when the attempt ends: it may be a prompt at which the program waits.
 #[derive(Debug)]
 pub(super) struct Output<'a> {
     context: &'a Context,
-    /// The beginning of the line that has not ended.
+    /// The beginning of the current line.
     line: Vec<u8>,
     is_cut: bool,
     last_line: String,
-    /// The end of everything, and perhaps something before it.
+    /// The end of the output, and some of what precedes it.
     tail: Vec<u8>,
 }
 
@@ -36,12 +37,12 @@ impl<'a> Output<'a> {
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
             self.add(&chunk[..count]);
-            // A pipe that is never empty would leave no turn to those who watch the time.
+            // A pipe that is never empty would starve the timers.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Takes what was printed next.
+    /// Adds output.
     fn add(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = part.strip_suffix(b"\n").unwrap_or(part);
@@ -54,7 +55,7 @@ impl<'a> Output<'a> {
         }
         self.tail.extend_from_slice(bytes);
         if self.tail.len() > 4 * TAIL_BYTES {
-            // One byte more than is wanted tells that there was more.
+            // The extra byte shows that the tail was cut.
             self.tail.drain(..self.tail.len() - TAIL_BYTES - 1);
         }
     }
@@ -72,7 +73,7 @@ impl<'a> Output<'a> {
         self.is_cut = false;
     }
 
-    /// Nothing more will be read: what is there of a line is one.
+    /// Logs the last line, if it has no end.
     pub(super) fn end(&mut self) {
         if !self.line.is_empty() {
             self.end_line();
@@ -84,16 +85,16 @@ impl<'a> Output<'a> {
         &self.last_line
     }
 
-    /// The end of everything as text.
+    /// The end of the output as text.
     pub(super) fn tail(&self) -> String {
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
         let mut bytes = &self.tail[surplus..];
         if surplus > 0 {
-            // The cut may have left the rest of a character.
+            // The cut may have split a character.
             let rest = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
             bytes = &bytes[rest..];
         }
-        // Databases refuse U+0000. Replacing it and what is no UTF-8 makes the text longer.
+        // Databases refuse U+0000. Replacing it and invalid UTF-8 makes the text longer.
         let text = String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}");
         text[text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES))..].to_owned()
     }

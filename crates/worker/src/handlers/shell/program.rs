@@ -1,5 +1,4 @@
-//! From a payload to a program that can be started: what is wrong with it is found here, as far
-//! as it can be told without trying.
+//! Turns a payload into a command. Finds all errors of the payload that do not need a start.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,18 +11,18 @@ use tokio::process::Command;
 
 use crate::handler::{Context, HandlerError};
 
-// Lists in one text each: a test takes a lone word in upper case for an error code.
-/// The worker's own variables that programs get.
+// Each list is one string: a test takes a single upper-case word for an error code.
+/// The worker's own variables that programs inherit.
 pub(super) const INHERITED: &str = "PATH HOME LANG TZ";
-/// What programs are told of their attempt.
+/// The variables that describe the attempt.
 const OWN: &str = "DULY_TASK_ID DULY_EPOCH DULY_ATTEMPT DULY_IDEMPOTENCY_KEY";
 
-/// Arguments, and variables, of one program.
+/// The most arguments, and the most variables, of one program.
 const ITEMS: usize = 1_000;
-/// Bytes of all arguments, and of all variables. The kernel takes no more in a single one.
+/// The most bytes of all arguments, and of all variables: the kernel's limit for a single one.
 const BYTES: usize = 128 * 1024;
 
-/// What a payload asks for, checked.
+/// The program of a payload, checked.
 #[derive(Debug)]
 pub(super) struct Program {
     payload: Payload,
@@ -53,7 +52,8 @@ impl Program {
         Ok(Self { payload })
     }
 
-    /// The program as the leader of a process group, with pipes for what it reads and prints.
+    /// The command that starts the program as the leader of a process group, with pipes for its
+    /// input and output.
     pub(super) fn command(&self, inherited: &[(OsString, OsString)], context: &Context) -> Command {
         let Payload { argv, env, cwd, stdin, .. } = &self.payload;
         let own = [
@@ -75,7 +75,7 @@ impl Program {
         command
     }
 
-    /// What it reads, if anything.
+    /// The text of its standard input.
     pub(super) fn stdin(&self) -> Option<&str> {
         self.payload.stdin.as_deref()
     }
@@ -85,12 +85,12 @@ impl Program {
         self.payload.expect_exit.iter().any(|expected| i32::from(*expected) == code)
     }
 
-    /// Why it did not start. A worker that is out of processes, files or memory may have some
-    /// later; a program that is not there, or not one, stays so.
+    /// The error for a program that did not start. A lack of processes, files or memory is
+    /// temporary; a program that does not exist or cannot be executed is not.
     pub(super) fn cannot_start(&self, error: &io::Error) -> HandlerError {
         let Payload { argv, cwd, .. } = &self.payload;
-        let place = cwd.as_ref().map_or(String::new(), |cwd| format!(" in {cwd:?}"));
-        let message = format!("cannot start {:?}{place}: {error}", argv[0]);
+        let directory = cwd.as_ref().map_or(String::new(), |cwd| format!(" in {cwd:?}"));
+        let message = format!("cannot start {:?}{directory}: {error}", argv[0]);
         match Errno::from_io_error(error) {
             Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::TXTBSY) => {
                 HandlerError::retry("SHELL_START", message)
@@ -128,7 +128,7 @@ fn check(payload: &Payload) -> Result<(), String> {
     Ok(())
 }
 
-/// Every text takes one byte more than it has, in the kernel as here.
+/// Counts one byte more for each string, as the kernel does.
 fn limit(what: &str, count: usize, lengths: impl Iterator<Item = usize>) -> Result<(), String> {
     if count > ITEMS || lengths.map(|length| length + 1).sum::<usize>() > BYTES {
         return Err(format!("{what} must have at most {ITEMS} items and {BYTES} bytes"));

@@ -1,5 +1,4 @@
-//! One line in the log per task that starts and per attempt that ends, for those who ask for it with
-//! `-v`. Costs nothing otherwise.
+//! Logs one line when an attempt starts and one when it ends, with `-v`. Costs nothing without it.
 
 use std::time::Duration;
 
@@ -7,8 +6,8 @@ use duly_core::id::TaskId;
 use duly_core::lease::{Lease, Outcome};
 use duly_core::name::{QueueName, TypeName};
 
-/// What the lines about one attempt have in common; nothing if they are not logged.
-pub(super) struct Story(Option<Attempt>);
+/// The fields that both lines share; `None` if they are not logged.
+pub(super) struct AttemptTrace(Option<Attempt>);
 
 struct Attempt {
     task: TaskId,
@@ -18,8 +17,8 @@ struct Attempt {
     retries: u32,
 }
 
-impl Story {
-    /// The handler is about to start.
+impl AttemptTrace {
+    /// Logs that the handler is about to start.
     pub(super) fn begin(lease: &Lease) -> Self {
         if !tracing::enabled!(tracing::Level::INFO) {
             return Self(None);
@@ -38,7 +37,7 @@ impl Story {
         Self(Some(attempt))
     }
 
-    /// The attempt is over.
+    /// Logs that the attempt has ended.
     pub(super) fn end(self, outcome: &Outcome, took: Duration) {
         let Self(Some(attempt)) = self else { return };
         let (what, error) = match outcome {

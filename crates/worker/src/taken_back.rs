@@ -1,5 +1,5 @@
-//! Which leases were taken back while their handlers run. Nothing is kept per attempt: a handler
-//! that wants to know looks here, and all are woken when something is added, which is rare.
+//! Leases that were taken back while their handlers run. There is no state per attempt: handlers
+//! that wait for a cancel look here, and all are woken when a lease is added, which is rare.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use duly_core::ports::work_source::TakenBack;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Leases that were taken back lately.
+/// Leases that were taken back recently.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cancels {
+pub(crate) struct TakenBackLeases {
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     recent: Mutex<Recent>,
-    news: Notify,
+    added: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Recent {
-    /// The epoch up to which each task's leases are gone.
+    /// For each task, the epoch up to which its leases are gone.
     epochs: HashMap<TaskId, u32>,
     /// The same tasks, oldest first.
     order: VecDeque<TaskId>,
 }
 
-impl Cancels {
+impl TakenBackLeases {
     pub(crate) fn add(&self, leases: Vec<TakenBack>) {
         let mut recent = self.shared.recent.lock();
         for TakenBack { task, epoch, .. } in leases {
@@ -41,28 +41,28 @@ impl Cancels {
                 recent.order.push_back(task);
             }
         }
-        // No more handlers run than this, so what is older concerns none of them.
+        // No more handlers run than this, so older entries concern none of them.
         while recent.order.len() > CONCURRENCY {
             let oldest = recent.order.pop_front();
             oldest.map(|task| recent.epochs.remove(&task));
         }
         drop(recent);
-        self.shared.news.notify_waiters();
+        self.shared.added.notify_waiters();
     }
 
-    pub(crate) fn holds(&self, task: TaskId, epoch: u32) -> bool {
+    pub(crate) fn contains(&self, task: TaskId, epoch: u32) -> bool {
         self.shared.recent.lock().epochs.get(&task).is_some_and(|gone| epoch <= *gone)
     }
 
     /// Resolves when this lease was taken back.
-    pub(crate) async fn of(&self, task: TaskId, epoch: u32) {
+    pub(crate) async fn wait_for(&self, task: TaskId, epoch: u32) {
         loop {
-            // Armed before the look, so that nothing in between is missed.
-            let news = self.shared.news.notified();
-            if self.holds(task, epoch) {
+            // Created before the check, so that a lease added in between is not missed.
+            let added = self.shared.added.notified();
+            if self.contains(task, epoch) {
                 return;
             }
-            news.await;
+            added.await;
         }
     }
 }
