@@ -1,4 +1,4 @@
-//! The client's calls about attempts and dead letters.
+//! Attempts and dead letters over HTTP.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use reqwest::Method;
 
 use crate::error::Error;
-use crate::http::{Client, encode, narrow};
+use crate::http::{Client, append_page, encode};
 use crate::wire::{
     AttemptPage, DeadLetterPage, ErrorGroupPage, PurgeDeadAnswer, PurgeDeadRequest,
     ReplayDeadAnswer, ReplayDeadRequest,
 };
 
-/// How long an order for many dead letters may take beyond the usual: it writes page by page.
-const BULK_PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// How long an action on many dead letters may take beyond the usual: it writes page by page.
+const BULK_WAIT: Duration = Duration::from_secs(5 * 60);
 
 impl Client {
     /// The failed and lost attempts of a task, oldest first.
@@ -22,7 +22,7 @@ impl Client {
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
-    /// Reads one page of dead letters, last failure first.
+    /// Reads one page of dead letters, latest failure first.
     pub async fn list_dead_letters(
         &self,
         filter: &str,
@@ -30,7 +30,7 @@ impl Client {
         cursor: Option<&str>,
     ) -> Result<DeadLetterPage, Error> {
         let mut url = self.url(&["v1", "dlq"]);
-        narrow(&mut url, filter, limit, cursor);
+        append_page(&mut url, filter, limit, cursor);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
@@ -41,25 +41,25 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<ErrorGroupPage, Error> {
         let mut url = self.url(&["v1", "dlq", "groups"]);
-        narrow(&mut url, filter, limit, None);
+        append_page(&mut url, filter, limit, None);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
-    /// Runs dead letters again. Safe to repeat: what runs again is no dead letter any more.
+    /// Replays dead letters. Safe to repeat: a replayed task is no longer a dead letter.
     pub async fn replay_dead_letters(
         &self,
         order: &ReplayDeadRequest,
     ) -> Result<ReplayDeadAnswer, Error> {
         let url = self.url(&["v1", "dlq", "replay"]);
-        self.call(Method::POST, url, Some(encode(order)), BULK_PATIENCE).await
+        self.call(Method::POST, url, Some(encode(order)), BULK_WAIT).await
     }
 
-    /// Deletes dead letters for ever.
+    /// Deletes dead letters.
     pub async fn purge_dead_letters(
         &self,
         order: &PurgeDeadRequest,
     ) -> Result<PurgeDeadAnswer, Error> {
         let url = self.url(&["v1", "dlq", "purge"]);
-        self.call(Method::POST, url, Some(encode(order)), BULK_PATIENCE).await
+        self.call(Method::POST, url, Some(encode(order)), BULK_WAIT).await
     }
 }

@@ -1,41 +1,41 @@
-//! Why a call of the server failed, in words that say what to do next.
+//! Why a call to the server failed, with messages that say what to do next.
 
 use std::time::Duration;
 
 use crate::wire::Problem;
 
-/// Why a call of the server failed.
+/// Why a call to the server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be one of a server.
+    /// The address cannot be that of a server.
     #[error("`{url}` is not an address of a Duly server, such as http://127.0.0.1:8080")]
     BadAddress {
-        /// What was given.
+        /// The given address.
         url: String,
     },
     /// The token cannot be sent.
     #[error("the token holds characters that cannot be sent; check --token or DULY_TOKEN")]
     BadToken,
-    /// The server refused.
+    /// The server refused the call.
     #[error("{problem}")]
     Problem {
         /// Why.
         problem: Box<Problem>,
-        /// How long to wait before asking again, where the server says.
+        /// How long to wait before the next try, if the server says so.
         retry_after: Option<Duration>,
     },
-    /// Nobody answered.
+    /// There was no answer.
     #[error(
         "cannot reach {url}: is `duly dev` running there? Start it, or pass --server with the \
-         address of one that runs"
+         address of a running server"
     )]
     Unreachable {
         /// The server's address.
         url: String,
-        /// What happened.
+        /// The cause.
         source: reqwest::Error,
     },
-    /// Somebody answered, but not as Duly does.
+    /// The answer is not that of a Duly server.
     #[error(
         "{url} answered with status {status}, but not as a Duly server does; check the address \
          given by --server or DULY_SERVER, and any proxy on the way"
@@ -45,9 +45,9 @@ pub enum Error {
         url: String,
         /// The HTTP status.
         status: u16,
-        /// How long to wait before asking again, where the answer says.
+        /// How long to wait before the next try, if the answer says so.
         retry_after: Option<Duration>,
-        /// Why the answer could not be read, if it should have been readable.
+        /// Why a successful answer could not be read.
         source: Option<serde_json::Error>,
     },
 }
@@ -73,7 +73,7 @@ impl Error {
         }
     }
 
-    /// How long the server asked to wait before the next try.
+    /// How long the server asks to wait before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Problem { retry_after, .. } | Self::Unexpected { retry_after, .. } => {
@@ -83,8 +83,8 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed later. A submit is safe to repeat only with an
-    /// idempotency key: the first one may have been taken although its answer was lost.
+    /// Whether the same call may succeed later. A submit is safe to repeat only with an idempotency
+    /// key: the first one may have been stored although its answer was lost.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Problem { problem, .. } => matches!(problem.status, 429 | 503),

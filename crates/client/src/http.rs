@@ -21,10 +21,10 @@ use crate::wire::{
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer may take beyond the time it was asked to wait.
+/// How long an answer may take beyond the time that the server is asked to wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One server. Cheap to clone; clones share connections.
+/// A client of one server. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     base: Url,
@@ -32,7 +32,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at `base_url`; the token is sent with every request.
+    /// A client of the server at `base_url`, which sends the token with every request.
     pub fn new(base_url: &str, token: Option<&str>) -> Result<Self, Error> {
         let base = parse_base(base_url)?;
         let mut headers = HeaderMap::new();
@@ -51,7 +51,7 @@ impl Client {
             .redirect(redirect::Policy::none())
             .tcp_nodelay(true);
         if base.scheme() == "http" {
-            // Reading the system's certificates takes longer than the request itself.
+            // Loading the system's certificates takes longer than a request.
             builder = builder.tls_certs_only([]);
         }
         if is_loopback(&base) {
@@ -78,35 +78,33 @@ impl Client {
         self.call(Method::POST, url, Some(encode(task)), Duration::ZERO).await
     }
 
-    /// Submits one task and waits for its outcome, at most this long; then answers with the task as
-    /// it is.
+    /// Submits one task and waits for its outcome, at most this long. Returns the task as it is
+    /// then.
     pub async fn submit_and_wait(
         &self,
         task: &SubmitRequest,
         wait: Duration,
     ) -> Result<TaskView, Error> {
         let mut url = self.url(&["v1", "tasks"]);
-        url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
+        append_wait(&mut url, Some(wait));
         self.call(Method::POST, url, Some(encode(task)), wait).await
     }
 
-    /// Submits many tasks; each is taken or refused by itself.
+    /// Submits many tasks; each is accepted or refused by itself.
     pub async fn submit_batch(&self, tasks: &[SubmitRequest]) -> Result<BatchAnswer, Error> {
         let url = self.url(&["v1", "tasks", "batch"]);
         self.call(Method::POST, url, Some(encode(tasks)), Duration::ZERO).await
     }
 
-    /// Reads one task, by its id or a unique beginning of it; with `wait`, as soon as its run has
-    /// ended or the time is over.
+    /// Reads one task, by its id or a unique prefix of it; with `wait`, when its run has ended or
+    /// the time is over.
     pub async fn get_task(
         &self,
         id: impl Display,
         wait: Option<Duration>,
     ) -> Result<TaskView, Error> {
         let mut url = self.url(&["v1", "tasks", &id.to_string()]);
-        if let Some(wait) = wait {
-            url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
-        }
+        append_wait(&mut url, wait);
         self.call(Method::GET, url, None, wait.unwrap_or_default()).await
     }
 
@@ -152,9 +150,9 @@ impl Client {
         self.accepted(Method::DELETE, url, None, Duration::ZERO).await.map(drop)
     }
 
-    /// Reads one page of the tasks that a filter leaves, such as `status:FAILED queue:mail`, newest
-    /// first due time first; of all tasks if it is empty. A page may be empty although more
-    /// follow: its cursor says.
+    /// Reads one page of the tasks that match a filter such as `status:FAILED queue:mail`, by first
+    /// due time, newest first. An empty filter matches all tasks. A page may be empty although more
+    /// pages follow: then it has a cursor.
     pub async fn list_tasks(
         &self,
         filter: &str,
@@ -162,16 +160,16 @@ impl Client {
         cursor: Option<&str>,
     ) -> Result<TaskPage, Error> {
         let mut url = self.url(&["v1", "tasks"]);
-        narrow(&mut url, filter, limit, cursor);
+        append_page(&mut url, filter, limit, cursor);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
-    /// Which server this is.
+    /// The version of the server.
     pub async fn version(&self) -> Result<Version, Error> {
         self.call(Method::GET, self.url(&["version"]), None, Duration::ZERO).await
     }
 
-    /// Whether the server should get requests; a server that is not ready is no error.
+    /// Whether the server is ready for requests. A server that is not ready is not an error.
     pub async fn ready(&self) -> Result<Readiness, Error> {
         let url = self.url(&["readyz"]);
         let answer = self.send(Method::GET, url, None, Duration::ZERO).await?;
@@ -189,7 +187,7 @@ impl Client {
         self.read(&answer)
     }
 
-    /// The same, which the server refuses unless what it is about is at this version.
+    /// The same with `If-Match`: the server refuses it unless the resource is at this version.
     pub(crate) async fn call_if<T: DeserializeOwned>(
         &self,
         version: u64,
@@ -199,7 +197,7 @@ impl Client {
     ) -> Result<T, Error> {
         let request = self.request(method, url, Some(body), Duration::ZERO);
         let request = request.header(IF_MATCH, format!("\"{version}\""));
-        let answer = self.judge(self.deliver(request).await?)?;
+        let answer = self.check_status(self.deliver(request).await?)?;
         self.read(&answer)
     }
 
@@ -211,21 +209,22 @@ impl Client {
         body: Option<Vec<u8>>,
         wait: Duration,
     ) -> Result<Answer, Error> {
-        self.judge(self.send(method, url, body, wait).await?)
+        self.check_status(self.send(method, url, body, wait).await?)
     }
 
-    /// Makes a request whose answer is read piece by piece, however long that takes.
+    /// Makes a request whose answer is read piece by piece, without a time limit.
     pub(crate) async fn open(&self, method: Method, url: Url) -> Result<reqwest::Response, Error> {
-        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
-        let response = self.http.request(method, url).send().await.map_err(unreachable)?;
+        let sent = self.http.request(method, url).send().await;
+        let response = sent.map_err(|source| self.unreachable(source))?;
         if response.status().is_success() {
             return Ok(response);
         }
-        self.judge(self.receive(response).await?)?;
+        self.check_status(self.receive(response).await?)?;
         Err(self.not_an_answer())
     }
 
-    fn judge(&self, answer: Answer) -> Result<Answer, Error> {
+    /// The answer, or the error that its status means.
+    fn check_status(&self, answer: Answer) -> Result<Answer, Error> {
         if (200..300).contains(&answer.status) {
             return Ok(answer);
         }
@@ -260,16 +259,15 @@ impl Client {
     }
 
     async fn deliver(&self, request: RequestBuilder) -> Result<Answer, Error> {
-        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
-        self.receive(request.send().await.map_err(unreachable)?).await
+        let sent = request.send().await;
+        self.receive(sent.map_err(|source| self.unreachable(source))?).await
     }
 
-    /// Reads the whole of an answer.
+    /// Reads a whole answer.
     async fn receive(&self, response: reqwest::Response) -> Result<Answer, Error> {
-        let unreachable = |source| Error::Unreachable { url: self.base.to_string(), source };
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
-        let body = response.bytes().await.map_err(unreachable)?;
+        let body = response.bytes().await.map_err(|source| self.unreachable(source))?;
         Ok(Answer { status, retry_after, body: body.into() })
     }
 
@@ -287,7 +285,11 @@ impl Client {
         url
     }
 
-    /// The error for a success that does not answer the question.
+    fn unreachable(&self, source: reqwest::Error) -> Error {
+        Error::Unreachable { url: self.base.to_string(), source }
+    }
+
+    /// The error for a success whose content does not match the request.
     pub(crate) fn not_an_answer(&self) -> Error {
         self.unexpected(&Answer { status: 200, retry_after: None, body: Vec::new() }, None)
     }
@@ -298,14 +300,13 @@ impl Client {
     }
 }
 
-/// What came back.
 struct Answer {
     status: u16,
     retry_after: Option<Duration>,
     body: Vec<u8>,
 }
 
-/// The wait that a server asks for, in seconds; a date is left aside, since clocks differ.
+/// The delay that a server asks for in seconds. A date is ignored, since clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -315,7 +316,7 @@ fn parse_base(text: &str) -> Result<Url, Error> {
     let bad = || Error::BadAddress { url: text.to_owned() };
     let url = Url::parse(text).map_err(|_| bad())?;
     if !url.username().is_empty() || url.password().is_some() {
-        // Not echoed: it would end up in logs and on screens.
+        // Not echoed: the password would end up in logs.
         return Err(Error::BadAddress { url: "an address with a password in it".to_owned() });
     }
     let plain = url.query().is_none() && url.fragment().is_none();
@@ -329,15 +330,22 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// TLS needs one provider per process; whoever comes first wins, and any will do.
+/// TLS needs one provider per process. Any will do, so an installed one is kept.
 fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         drop(rustls::crypto::ring::default_provider().install_default());
     }
 }
 
-/// Asks for one page of a list.
-pub(crate) fn narrow(url: &mut Url, filter: &str, limit: Option<u32>, cursor: Option<&str>) {
+/// Adds the time that the server may wait before it answers.
+pub(crate) fn append_wait(url: &mut Url, wait: Option<Duration>) {
+    if let Some(wait) = wait {
+        url.query_pairs_mut().append_pair("wait", &format!("{}ms", wait.as_millis()));
+    }
+}
+
+/// Adds the filter and the page of a list.
+pub(crate) fn append_page(url: &mut Url, filter: &str, limit: Option<u32>, cursor: Option<&str>) {
     let limit = limit.map(|limit| limit.to_string());
     let filter = Some(filter).filter(|filter| !filter.is_empty());
     let pairs = [("filter", filter), ("limit", limit.as_deref()), ("cursor", cursor)];

@@ -1,6 +1,5 @@
-//! What travels between Duly's server and its callers: the wire types, which the server uses too,
-//! and behind the feature `http` a client and a source of work for workers elsewhere. Knows
-//! nothing of stores or the engine.
+//! The wire types that Duly's server and its clients exchange, and with the feature `http` a client
+//! and the work source of remote workers. Does not depend on stores or the engine.
 
 #![warn(missing_docs)]
 

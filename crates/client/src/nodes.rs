@@ -9,7 +9,7 @@ use crate::http::Client;
 use crate::wire::NodeList;
 
 impl Client {
-    /// Reads which nodes there are, and which of them leads.
+    /// Lists the nodes, and which of them leads.
     pub async fn list_nodes(&self) -> Result<NodeList, Error> {
         let url = self.url(&["v1", "nodes"]);
         self.call(Method::GET, url, None, Duration::ZERO).await

@@ -1,11 +1,11 @@
-//! The client's calls about settings.
+//! Settings over HTTP.
 
 use std::time::Duration;
 
 use reqwest::Method;
 
 use crate::error::Error;
-use crate::http::{Client, encode, narrow};
+use crate::http::{Client, append_page, encode};
 use crate::wire::{RollbackRequest, SettingsAnswer, SettingsPage, SettingsRequest};
 
 impl Client {
@@ -14,8 +14,8 @@ impl Client {
         self.call(Method::GET, self.url(&["v1", "settings"]), None, Duration::ZERO).await
     }
 
-    /// Replaces the settings, if they are at this version. Safe to repeat: the answer is the
-    /// first one's, as long as nobody has changed them since.
+    /// Replaces the settings if they are at this version. Safe to repeat: the answer is the same
+    /// until they change again.
     pub async fn put_settings(
         &self,
         version: u64,
@@ -32,11 +32,11 @@ impl Client {
         cursor: Option<&str>,
     ) -> Result<SettingsPage, Error> {
         let mut url = self.url(&["v1", "settings", "history"]);
-        narrow(&mut url, "", limit, cursor);
+        append_page(&mut url, "", limit, cursor);
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
-    /// Makes a new version with the content of an old one, if they are at this version.
+    /// Makes a new version with the content of an old one, if the settings are at this version.
     pub async fn roll_back_settings(
         &self,
         version: u64,

@@ -1,18 +1,18 @@
-//! Work from a server elsewhere: the worker's side of the protocol, behind the port that an
-//! in-process worker uses too.
+//! The work source of remote workers: the worker's side of the protocol, behind the port that
+//! local workers use too.
 //!
-//! Two loops run beside the worker, one that claims and one that beats. What they share is the
-//! `Link`. Everything is repeated until it is answered, since every call may be repeated: a
-//! claim by its number, an outcome by its lease.
+//! Two loops run beside the worker, one that claims and one that sends heartbeats; they share the
+//! `Connection`. Claims, heartbeats and outcomes are repeated until they are answered, which is
+//! safe: the number identifies a claim, the lease an outcome.
 
+mod claim_queue;
 mod claims;
-mod desk;
+mod connection;
 mod finishes;
-mod heart;
-mod held;
-mod link;
-mod patience;
+mod heartbeats;
+mod held_leases;
 mod reports;
+mod retry_policy;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,19 +27,19 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
-use self::link::Link;
-use self::patience::Patience;
+use self::connection::Connection;
+use self::retry_policy::RetryPolicy;
 use crate::error::Error;
 use crate::http::Client;
 use crate::wire::RegisterRequest;
 
 /// How long the end of the session may take.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A worker's session with a server. Dropping it stops the loops, but tells the server nothing:
-/// it takes the worker for dead a little later.
+/// A worker's session with a server. Dropping it stops the loops without a call to the server,
+/// which takes the worker for dead after the TTL.
 pub struct RemoteSource {
-    link: Arc<Link>,
+    connection: Arc<Connection>,
     loops: TaskTracker,
     taken_back: Mutex<mpsc::UnboundedReceiver<Vec<TakenBack>>>,
     roll_calls: Mutex<mpsc::Receiver<RollCall>>,
@@ -47,7 +47,7 @@ pub struct RemoteSource {
 }
 
 impl RemoteSource {
-    /// Opens a session, at the first try or not at all, and keeps it alive from then on.
+    /// Opens a session, without retries, and keeps it alive from then on.
     pub async fn connect(
         client: Client,
         worker: RegisterRequest,
@@ -55,43 +55,43 @@ impl RemoteSource {
     ) -> Result<Arc<Self>, Error> {
         let registration = client.register(&worker).await?;
         let (gone, taken_back) = mpsc::unbounded_channel();
-        // One at a time: a worker that has not answered the last call need not hear the next.
+        // One at a time: a worker that has not answered the last roll call gets no other.
         let (ask, roll_calls) = mpsc::channel(1);
-        let link = Arc::new(Link::new(client, worker, random, registration, gone, ask));
+        let connection = Arc::new(Connection::new(client, worker, random, registration, gone, ask));
         let loops = TaskTracker::new();
-        loops.spawn(claims::run(Arc::clone(&link)));
-        loops.spawn(heart::run(Arc::clone(&link)));
+        loops.spawn(claims::run(Arc::clone(&connection)));
+        loops.spawn(heartbeats::run(Arc::clone(&connection)));
         loops.close();
         Ok(Arc::new(Self {
             loops,
             taken_back: Mutex::new(taken_back),
             roll_calls: Mutex::new(roll_calls),
-            _close_on_drop: link.closed.clone().drop_guard(),
-            link,
+            _close_on_drop: connection.closed.clone().drop_guard(),
+            connection,
         }))
     }
 
-    /// The session, which is another one after the server has taken this worker for dead.
+    /// The current session. It changes after the server took this worker for dead.
     pub fn session(&self) -> SessionId {
-        self.link.session.borrow().id
+        self.connection.session.borrow().id
     }
 
-    /// Ends the session and hands back what it still holds; gives up after five seconds.
+    /// Ends the session and releases its leases; gives up after five seconds.
     pub async fn close(&self) {
-        self.link.closed.cancel();
+        self.connection.closed.cancel();
         self.loops.wait().await;
-        if tokio::time::timeout(LAST_WORDS, self.end_session()).await.is_err() {
-            tracing::warn!("the session could not be ended; its leases come back later");
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.end_session()).await.is_err() {
+            tracing::warn!("cannot end the session; its leases are taken back later");
         }
     }
 
     async fn end_session(&self) {
-        let mut patience = Patience::new("end the session");
-        while let Err(error) = self.link.client.end_session(self.session()).await {
-            if !link::may_pass(&error) {
+        let mut retry_policy = RetryPolicy::new("end the session");
+        while let Err(error) = self.connection.client.end_session(self.session()).await {
+            if !connection::is_temporary(&error) {
                 return;
             }
-            tokio::time::sleep(patience.after(&error, &*self.link.random)).await;
+            tokio::time::sleep(retry_policy.delay_after(&error, &*self.connection.random)).await;
         }
     }
 }
@@ -105,8 +105,8 @@ impl WorkSource for RemoteSource {
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed> {
         tokio::select! {
             biased;
-            () = self.link.closed.cancelled() => Err(Closed),
-            leases = self.link.desk.claim(max) => Ok(leases),
+            () = self.connection.closed.cancelled() => Err(Closed),
+            leases = self.connection.claim_queue.claim(max) => Ok(leases),
         }
     }
 
@@ -127,16 +127,16 @@ impl WorkSource for RemoteSource {
     async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
         tokio::select! {
             biased;
-            () = self.link.closed.cancelled() => Err(Unheard),
-            answers = self.link.report(&batch) => answers,
+            () = self.connection.closed.cancelled() => Err(Unheard),
+            answers = self.connection.report(&batch) => answers,
         }
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {
         tokio::select! {
             biased;
-            answers = self.link.finish(&batch) => Ok(answers),
-            () = self.link.closed.cancelled() => Err(Closed),
+            answers = self.connection.finish(&batch) => Ok(answers),
+            () = self.connection.closed.cancelled() => Err(Closed),
         }
     }
 }

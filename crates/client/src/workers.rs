@@ -1,4 +1,4 @@
-//! Workers over HTTP, as people look at them.
+//! Listing and draining workers over HTTP.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::http::{Client, encode};
 use crate::wire::{DrainRequest, WorkerList, WorkerView};
 
 /// How long a drain may wait for a claim that is being granted.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(30);
+const DRAIN_WAIT: Duration = Duration::from_secs(30);
 
 impl Client {
     /// Lists the workers.
@@ -19,10 +19,10 @@ impl Client {
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
-    /// Lets a worker finish what it holds and take nothing more; with `false`, go on.
+    /// Drains a worker: it finishes what it holds and claims nothing more. `false` ends the drain.
     pub async fn drain_worker(&self, id: SessionId, drain: bool) -> Result<WorkerView, Error> {
         let url = self.url(&["v1", "workers", &id.to_string(), "drain"]);
         let order = encode(&DrainRequest { drain: Some(drain) });
-        self.call(Method::POST, url, Some(order), DRAIN_PATIENCE).await
+        self.call(Method::POST, url, Some(order), DRAIN_WAIT).await
     }
 }

@@ -1,5 +1,5 @@
-//! When the next lease is overdue, as far as this node granted it. The observer sleeps until
-//! then, so that nothing is scanned at an interval.
+//! The earliest deadline of the leases that this node knows. The observer sleeps until then, so
+//! that nothing is scanned at an interval.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

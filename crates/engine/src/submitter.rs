@@ -39,8 +39,8 @@ impl Inbox {
         Self(Mutex::new(Queue { submissions, held_over: None }))
     }
 
-    /// Waits for a submission and adds the others that wait and fit into one call; `None` when
-    /// every sender is gone.
+    /// Waits for a submission and adds further ones that fit into the same call; `None` when every
+    /// sender is gone.
     async fn gather(&self) -> Option<Vec<Submission>> {
         let mut queue = self.0.lock().await;
         let first = match queue.held_over.take() {

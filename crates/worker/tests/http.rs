@@ -229,12 +229,12 @@ async fn the_expected_status_can_be_named() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = Server::start().await;
+    let target = Server::start().await;
     let answer =
-        format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", elsewhere.url);
+        format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url);
     let (_, result) = exchange(json!({}), &answer).await;
     assert_eq!(code(result), ("fail", "HTTP_STATUS".into(), "the answer was 302 Found".into()));
-    assert!(!elsewhere.was_dialled());
+    assert!(!target.was_dialled());
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn a_request_that_is_stopped_leaves_a_line_too() {
     let (server, http) = (Server::start().await, loopback());
     let context = context(&json!({"url": server.url}));
     tokio::select! {
-        _ = http.run(context.clone()) => unreachable!("nobody answers"),
+        _ = http.run(context.clone()) => unreachable!("the server does not answer"),
         _ = server.listener.accept() => {}
     }
     let line = context.logged().unwrap();

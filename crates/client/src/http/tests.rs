@@ -3,7 +3,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Answers one request with fixed bytes and returns what was asked.
+/// Answers one request with fixed bytes and returns the request.
 async fn answer_once(listener: TcpListener, answer: &str) -> String {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut asked = vec![0; 16 * 1024];
@@ -49,7 +49,7 @@ async fn a_problem_keeps_its_code() {
 }
 
 #[tokio::test]
-async fn the_wait_that_is_asked_for_is_told() {
+async fn an_error_carries_the_delay_that_the_server_asks_for() {
     for (head, wait) in
         [("retry-after: 7\r\n", Some(7)), ("retry-after: soon\r\n", None), ("", None)]
     {
@@ -67,7 +67,7 @@ async fn the_wait_that_is_asked_for_is_told() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_told_from_a_duly_server() {
+async fn another_server_is_not_taken_for_duly() {
     let (listener, client) = local().await;
     let body = "HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nnope!";
     let (_, answer) = tokio::join!(answer_once(listener, body), client.version());
@@ -75,7 +75,7 @@ async fn a_stranger_is_told_from_a_duly_server() {
 }
 
 #[tokio::test]
-async fn nobody_there_says_what_to_start() {
+async fn an_unreachable_server_error_says_what_to_start() {
     let (listener, client) = local().await;
     drop(listener);
     let error = client.version().await.unwrap_err();

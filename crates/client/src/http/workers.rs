@@ -1,4 +1,4 @@
-//! What workers elsewhere ask for. [`crate::RemoteSource`] makes these calls by the rules.
+//! The calls of remote workers. [`crate::RemoteSource`] makes them by the rules of the protocol.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ impl Client {
     pub async fn heartbeat(
         &self,
         session: SessionId,
-        beat: &HeartbeatRequest,
+        heartbeat: &HeartbeatRequest,
     ) -> Result<HeartbeatAnswer, Error> {
         let url = self.url(&["v1", "sessions", &session.to_string(), "heartbeat"]);
-        let wait = beat.wait_seconds.and_then(duration).unwrap_or_default();
-        self.call(Method::POST, url, Some(encode(beat)), wait).await
+        let wait = heartbeat.wait_seconds.and_then(duration).unwrap_or_default();
+        self.call(Method::POST, url, Some(encode(heartbeat)), wait).await
     }
 
     /// Waits for leases; none when the time is over. Safe to repeat with the same number.
@@ -39,31 +39,31 @@ impl Client {
         self.call(Method::POST, url, Some(encode(claim)), wait).await
     }
 
-    /// Commits outcomes. Safe to repeat: the answer is the first one's.
+    /// Commits outcomes. Safe to repeat: the answer is the same.
     pub async fn finish(&self, finish: &FinishRequest) -> Result<FinishAnswer, Error> {
         let url = self.url(&["v1", "leases", "finish"]);
         self.call(Method::POST, url, Some(encode(finish)), Duration::ZERO).await
     }
 
-    /// Tells how far attempts are.
+    /// Reports the progress of attempts.
     pub async fn report_progress(&self, report: &ProgressRequest) -> Result<ReportAnswer, Error> {
         let url = self.url(&["v1", "leases", "progress"]);
         self.call(Method::POST, url, Some(encode(report)), Duration::ZERO).await
     }
 
-    /// Tells what attempts log.
+    /// Reports log lines of attempts.
     pub async fn report_logs(&self, report: &LogsRequest) -> Result<ReportAnswer, Error> {
         let url = self.url(&["v1", "leases", "logs"]);
         self.call(Method::POST, url, Some(encode(report)), Duration::ZERO).await
     }
 
-    /// Gives leases more time.
+    /// Moves the deadlines of leases.
     pub async fn extend(&self, extend: &ExtendRequest) -> Result<ExtendAnswer, Error> {
         let url = self.url(&["v1", "leases", "extend"]);
         self.call(Method::POST, url, Some(encode(extend)), Duration::ZERO).await
     }
 
-    /// Ends a session; what it still holds goes back to its queue.
+    /// Ends a session and releases its leases.
     pub async fn end_session(&self, session: SessionId) -> Result<(), Error> {
         let url = self.url(&["v1", "sessions", &session.to_string()]);
         self.accepted(Method::DELETE, url, None, Duration::ZERO).await?;

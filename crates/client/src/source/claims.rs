@@ -1,7 +1,7 @@
-//! The loop that claims: one request at a time, made when somebody asks for leases.
+//! The claim loop: one request at a time, made when the worker waits for leases.
 //!
-//! A claim has a number. It goes up only after leases arrived under it, so that an answer that
-//! was lost on the way is given again.
+//! A claim has a number, which increases only after leases arrived under it: the server repeats an
+//! answer that was lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,95 +10,100 @@ use duly_core::id::SessionId;
 use duly_core::lease::Lease;
 use duly_core::limits::STORE_BATCH;
 
-use super::desk::Errand;
-use super::held::Batch;
-use super::link::{Link, session_is_gone};
-use super::patience::Patience;
+use super::claim_queue::ClaimAction;
+use super::connection::{Connection, session_is_gone};
+use super::held_leases::ClaimId;
+use super::retry_policy::RetryPolicy;
 use crate::error::Error;
 use crate::wire::lease::seconds;
 use crate::wire::{ClaimAnswer, ClaimRequest, LeaseRef};
 
-/// How long the server may wait for work before it answers with none.
+/// How long the server may wait for tasks before it answers without leases.
 const WAIT: Duration = Duration::from_secs(30);
-/// How much later than that an answer may come: a connection that died silently looks the same.
+/// How much longer the loop waits for an answer: a dead TCP connection may give no error.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// Claims until the link is closed.
-pub(super) async fn run(link: Arc<Link>) {
-    let session = link.session.borrow().id;
-    let mut claims = Claims { next: Batch { session, seq: 1 }, patience: Patience::new("claim") };
+/// Claims until the connection is closed.
+pub(super) async fn run(connection: Arc<Connection>) {
+    let session = connection.session.borrow().id;
+    let mut claims =
+        Claims { next: ClaimId { session, seq: 1 }, retry_policy: RetryPolicy::new("claim") };
     let forever = async {
         loop {
-            match link.desk.errand().await {
-                Errand::Claim(max) => claims.claim(&link, max.min(STORE_BATCH)).await,
-                Errand::Release(leases) => release(&link, &leases).await,
+            match connection.claim_queue.next_action().await {
+                ClaimAction::Claim(max) => claims.claim(&connection, max.min(STORE_BATCH)).await,
+                ClaimAction::Release(leases) => release(&connection, &leases).await,
             }
         }
     };
     tokio::select! {
-        () = link.closed.cancelled() => {}
+        () = connection.closed.cancelled() => {}
         () = forever => {}
     }
 }
 
 struct Claims {
-    next: Batch,
-    patience: Patience,
+    next: ClaimId,
+    retry_policy: RetryPolicy,
 }
 
 impl Claims {
-    /// Asks once; what it brings lies on the desk.
-    async fn claim(&mut self, link: &Link, max: usize) {
-        let mut changed = link.session.subscribe();
+    /// Makes one request. Its leases go to the claim queue.
+    async fn claim(&mut self, connection: &Connection, max: usize) {
+        let mut changed = connection.session.subscribe();
         let session = changed.borrow_and_update().id;
         if self.next.session != session {
-            self.next = Batch { session, seq: 1 };
+            self.next = ClaimId { session, seq: 1 };
         }
         let answer = tokio::select! {
-            answer = ask(link, self.next, max) => answer,
+            answer = ask(connection, self.next, max) => answer,
             // The session was lost, and the claim with it.
             _ = changed.changed() => return,
         };
         match answer {
             Some(Ok(answer)) => {
-                self.patience.rest();
-                self.take(link, answer);
+                self.retry_policy.reset();
+                self.take(connection, answer);
             }
-            Some(Err(error)) => self.endure(link, session, &error).await,
-            // Asked again, with the same number.
+            Some(Err(error)) => self.recover(connection, session, &error).await,
+            // The next request has the same number.
             None => tracing::debug!("a claim was not answered in time"),
         }
     }
 
-    fn take(&mut self, link: &Link, answer: ClaimAnswer) {
-        link.lose(LeaseRef::taken_back(&answer.lost, &answer.cancel));
+    fn take(&mut self, connection: &Connection, answer: ClaimAnswer) {
+        connection.report_gone(LeaseRef::taken_back(&answer.lost, &answer.cancel));
         if answer.seq != self.next.seq || answer.leases.is_empty() {
             return;
         }
         let leases = answer.leases.into_iter().map(Lease::from).collect();
-        link.receive(self.next, leases);
+        connection.receive(self.next, leases);
         self.next.seq += 1;
     }
 
-    async fn endure(&mut self, link: &Link, session: SessionId, error: &Error) {
+    async fn recover(&mut self, connection: &Connection, session: SessionId, error: &Error) {
         if session_is_gone(error) {
-            link.reopen(session).await;
+            connection.reopen(session).await;
         } else {
-            tokio::time::sleep(self.patience.after(error, &*link.random)).await;
+            tokio::time::sleep(self.retry_policy.delay_after(error, &*connection.random)).await;
         }
     }
 }
 
 /// The answer to one claim, if it comes in time.
-async fn ask(link: &Link, batch: Batch, max: usize) -> Option<Result<ClaimAnswer, Error>> {
+async fn ask(
+    connection: &Connection,
+    claim: ClaimId,
+    max: usize,
+) -> Option<Result<ClaimAnswer, Error>> {
     let wait_seconds = Some(seconds(WAIT));
-    let claim = ClaimRequest { wait_seconds, ..ClaimRequest::new(batch.session, batch.seq, max) };
-    tokio::time::timeout(WAIT + SLACK, link.client.claim(&claim)).await.ok()
+    let request = ClaimRequest { wait_seconds, ..ClaimRequest::new(claim.session, claim.seq, max) };
+    tokio::time::timeout(WAIT + SLACK, connection.client.claim(&request)).await.ok()
 }
 
-/// Hands back what nobody asked for.
-async fn release(link: &Link, leases: &[Lease]) {
-    tracing::debug!(count = leases.len(), "leases that nobody asked for are handed back");
+/// Releases leases that no claim took.
+async fn release(connection: &Connection, leases: &[Lease]) {
+    tracing::debug!(count = leases.len(), "releasing leases that no claim took");
     let finishes: Vec<_> = leases.iter().map(Lease::release).collect();
-    link.finish(&finishes).await;
+    connection.finish(&finishes).await;
 }

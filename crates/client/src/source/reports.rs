@@ -1,27 +1,27 @@
-//! Telling how far attempts are and what they log: tried once, since what is not heard goes with
-//! the outcome.
+//! Reports progress and log lines of attempts: tried once, since the outcome carries what was not
+//! reported.
 
 use duly_core::ports::store::{ReportItem, Reported};
 use duly_core::ports::work_source::Unheard;
 
-use super::link::{Link, session_is_gone};
+use super::connection::{Connection, session_is_gone};
 use crate::error::Error;
 use crate::wire::{LogItem, LogsRequest, ProgressItem, ProgressRequest, ReportAnswer};
 
-impl Link {
+impl Connection {
     /// One answer per item, in order.
     pub(super) async fn report(&self, batch: &[ReportItem]) -> Result<Vec<Reported>, Unheard> {
         let mut answers = vec![Reported::Done; batch.len()];
         let leases = batch.iter().map(|item| (item.task, item.epoch));
-        for (session_id, places) in self.by_session(leases) {
+        for (session_id, positions) in self.by_session(leases) {
             let (mut progress, mut of_progress) = (Vec::new(), Vec::new());
             let (mut logs, mut of_logs) = (Vec::new(), Vec::new());
-            for place in places {
-                let told = ProgressItem::of(&batch[place]);
-                of_progress.extend(told.as_ref().map(|_| place));
-                progress.extend(told);
-                let logged = LogItem::of(&batch[place]);
-                of_logs.extend(logged.as_ref().map(|_| place));
+            for position in positions {
+                let progressed = ProgressItem::of(&batch[position]);
+                of_progress.extend(progressed.as_ref().map(|_| position));
+                progress.extend(progressed);
+                let logged = LogItem::of(&batch[position]);
+                of_logs.extend(logged.as_ref().map(|_| position));
                 logs.extend(logged);
             }
             if !progress.is_empty() {
@@ -37,28 +37,28 @@ impl Link {
     }
 }
 
-/// What became of these items; one that is gone stays so, whatever else is said of it.
+/// Merges the answers to these items; an answer that a lease is gone is final.
 fn note(
     answers: &mut [Reported],
-    places: &[usize],
+    positions: &[usize],
     answer: Result<ReportAnswer, Error>,
 ) -> Result<(), Unheard> {
     match answer {
-        Ok(answer) if answer.items.len() == places.len() => {
-            for (place, item) in places.iter().zip(answer.items) {
-                if answers[*place] == Reported::Done {
-                    answers[*place] = item.status.into();
+        Ok(answer) if answer.items.len() == positions.len() => {
+            for (position, item) in positions.iter().zip(answer.items) {
+                if answers[*position] == Reported::Done {
+                    answers[*position] = item.status.into();
                 }
             }
             Ok(())
         }
         Err(error) if session_is_gone(&error) => {
-            places.iter().for_each(|place| answers[*place] = Reported::LeaseLost);
+            positions.iter().for_each(|position| answers[*position] = Reported::LeaseLost);
             Ok(())
         }
         Ok(_) => Err(Unheard),
         Err(error) => {
-            tracing::debug!(%error, "a report was not taken");
+            tracing::debug!(%error, "the server did not take a report");
             Err(Unheard)
         }
     }

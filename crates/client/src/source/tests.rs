@@ -1,4 +1,4 @@
-//! The worker's side of the protocol against a server that does what the test says.
+//! The worker's side of the protocol against a scripted server.
 
 mod server;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 use self::server::{Server, session_id};
 use super::*;
 
-/// Nobody beats in the tests that are not about it.
+/// A heartbeat interval for tests without heartbeats.
 const NEVER: f64 = 1000.0;
 
 struct Zero;
@@ -116,7 +116,7 @@ async fn what_a_dropped_claim_would_have_got_comes_with_the_next() {
 }
 
 #[tokio::test]
-async fn what_nobody_asks_for_is_handed_back() {
+async fn leases_that_no_claim_takes_are_released() {
     let (mut server, source) = connect(NEVER).await;
     let asked = tokio::select! {
         _ = source.claim(1) => unreachable!("nothing was granted"),
@@ -184,7 +184,7 @@ async fn a_bad_outcome_does_not_hold_the_others() {
     assert_eq!(failed["taskId"], json!(leases[3].task));
 }
 
-fn news(lease: &Lease, done: Option<u64>, log: Option<(u64, &str)>) -> ReportItem {
+fn report_item(lease: &Lease, done: Option<u64>, log: Option<(u64, &str)>) -> ReportItem {
     let progress = done.map(|done| Progress::new(done, Some(9)).with_message("at it"));
     let log = log.map(|(offset, text)| LogChunk { offset, text: text.into() });
     ReportItem { task: lease.task, epoch: lease.epoch, progress, log }
@@ -194,9 +194,13 @@ fn news(lease: &Lease, done: Option<u64>, log: Option<(u64, &str)>) -> ReportIte
 async fn a_report_is_two_calls_and_tried_once() {
     let leases = [lease(1), lease(2), lease(3)];
     let (mut server, source) = holding(NEVER, &leases).await;
-    let mut both = news(&leases[0], Some(3), Some((7, "x\n")));
+    let mut both = report_item(&leases[0], Some(3), Some((7, "x\n")));
     both.progress.as_mut().unwrap().checkpoint = Some(r#"{"row": 1.0}"#.into());
-    let batch = vec![both, news(&leases[1], None, Some((0, "y"))), news(&leases[2], Some(4), None)];
+    let batch = vec![
+        both,
+        report_item(&leases[1], None, Some((0, "y"))),
+        report_item(&leases[2], Some(4), None),
+    ];
     let answering = async {
         let asked = server.reports.recv().await.unwrap();
         assert_eq!(asked.path, "/v1/leases/progress");
@@ -205,17 +209,17 @@ async fn a_report_is_two_calls_and_tried_once() {
         first["checkpoint"] = json!({"row": 1.0});
         let items = json!([first, item(&leases[2], 4)]);
         assert_eq!(asked.body, json!({"sessionId": session_id(1), "items": items}));
-        asked.hear("DONE");
+        asked.answer_all("DONE");
         let asked = server.reports.recv().await.unwrap();
         assert_eq!(asked.path, "/v1/leases/logs");
         let item = |lease: &Lease, offset: u64, text: &str| json!({"taskId": lease.task, "epoch": 1, "offset": offset, "text": text});
         let items = json!([item(&leases[0], 7, "x\n"), item(&leases[1], 0, "y")]);
         assert_eq!(asked.body, json!({"sessionId": session_id(1), "items": items}));
-        asked.hear("LEASE_LOST");
+        asked.answer_all("LEASE_LOST");
     };
     let (answers, ()) = tokio::join!(source.report(batch), answering);
     let expected = [Reported::LeaseLost, Reported::LeaseLost, Reported::Done];
-    assert_eq!(answers.unwrap(), expected, "what either call says of an item counts");
+    assert_eq!(answers.unwrap(), expected, "both calls decide about an item");
     for case in 0..3 {
         let refusing = async {
             let asked = server.reports.recv().await.unwrap();
@@ -225,7 +229,7 @@ async fn a_report_is_two_calls_and_tried_once() {
                 _ => drop(asked),
             }
         };
-        let batch = vec![news(&leases[1], Some(1), None)];
+        let batch = vec![report_item(&leases[1], Some(1), None)];
         let (answers, ()) = tokio::join!(source.report(batch), refusing);
         assert_eq!(answers, Err(Unheard), "case {case}");
     }
@@ -237,36 +241,36 @@ async fn what_is_reported_under_a_lost_session_is_lost() {
     let refusing = async {
         server.reports.recv().await.unwrap().refuse(404, "SESSION_NOT_FOUND");
     };
-    let batch = vec![news(&lease(1), None, Some((0, "x")))];
+    let batch = vec![report_item(&lease(1), None, Some((0, "x")))];
     let (answers, ()) = tokio::join!(source.report(batch), refusing);
     assert_eq!(answers.unwrap(), [Reported::LeaseLost]);
 }
 
 #[tokio::test]
-async fn a_beat_names_what_was_received_and_what_has_not_started() {
+async fn a_heartbeat_names_what_was_received_and_what_has_not_started() {
     let (mut server, source) = holding(0.01, &[lease(1), lease(2)]).await;
-    // The beats before the leases arrived are still in line.
-    let beat = loop {
+    // Heartbeats from before the leases arrived still wait for their answers.
+    let heartbeat = loop {
         let calling = async {
             let call = source.roll_call().await;
             call(vec![lease(2).task]);
         };
-        let beat = tokio::select! {
+        let heartbeat = tokio::select! {
             biased;
             () = calling => continue,
-            beat = server.beats.recv() => beat.unwrap(),
+            heartbeat = server.heartbeats.recv() => heartbeat.unwrap(),
         };
-        assert_eq!(beat.path, format!("/v1/sessions/{}/heartbeat", session_id(1)));
-        if beat.body["unstarted"] != json!([]) {
-            break beat;
+        assert_eq!(heartbeat.path, format!("/v1/sessions/{}/heartbeat", session_id(1)));
+        if heartbeat.body["unstarted"] != json!([]) {
+            break heartbeat;
         }
-        beat.ok(&json!({"lost": [], "cancel": [], "drain": false}));
+        heartbeat.ok(&json!({"lost": [], "cancel": [], "drain": false}));
     };
     let expected = json!({"received": [1], "unstarted": [lease(2).task], "waitSeconds": 0.01});
-    assert_eq!(beat.body, expected, "the answer may wait until the next beat is due");
+    assert_eq!(heartbeat.body, expected, "the answer may wait until the next heartbeat is due");
     let named = |lease: &Lease| json!([{"taskId": lease.task, "epoch": lease.epoch}]);
-    let news = json!({"lost": named(&lease(1)), "cancel": named(&lease(2)), "drain": false});
-    beat.ok(&news);
+    let answer = json!({"lost": named(&lease(1)), "cancel": named(&lease(2)), "drain": false});
+    heartbeat.ok(&answer);
     let gone = source.taken_back().await;
     let why: Vec<_> = gone.iter().map(|gone| (gone.task, gone.why)).collect();
     assert_eq!(why, [(lease(1).task, Why::Lost), (lease(2).task, Why::Cancelled)]);
@@ -279,18 +283,18 @@ async fn a_batch_is_no_longer_named_once_all_of_it_has_ended() {
     let (answers, ()) = tokio::join!(source.finish(vec![success(&lease(1))]), committing);
     assert_eq!(answers.unwrap(), [Finished::Done]);
     loop {
-        let beat = server.beats.recv().await.unwrap();
-        if beat.body["received"] == json!([]) {
+        let heartbeat = server.heartbeats.recv().await.unwrap();
+        if heartbeat.body["received"] == json!([]) {
             break;
         }
-        beat.ok(&json!({}));
+        heartbeat.ok(&json!({}));
     }
 }
 
 #[tokio::test]
 async fn a_lost_session_is_opened_anew() {
     let (mut server, source) = holding(0.01, &[lease(1)]).await;
-    server.beats.recv().await.unwrap().refuse(404, "SESSION_NOT_FOUND");
+    server.heartbeats.recv().await.unwrap().refuse(404, "SESSION_NOT_FOUND");
     server.registrations.recv().await.unwrap().refuse(503, "STORE_UNAVAILABLE");
     server.registrations.recv().await.unwrap().admit(2, NEVER);
     let lost = TakenBack { task: lease(1).task, epoch: 1, why: Why::Lost };
@@ -326,10 +330,10 @@ async fn a_claim_notices_a_lost_session_too() {
 async fn closing_ends_the_session_and_every_call() {
     let (mut server, source) = connect(NEVER).await;
     let answering = async {
-        drop(server.farewells.recv().await.unwrap());
-        let farewell = server.farewells.recv().await.unwrap();
-        assert_eq!(farewell.path, format!("/v1/sessions/{}", session_id(1)));
-        farewell.answer(204, &json!(null));
+        drop(server.session_ends.recv().await.unwrap());
+        let end = server.session_ends.recv().await.unwrap();
+        assert_eq!(end.path, format!("/v1/sessions/{}", session_id(1)));
+        end.answer(204, &json!(null));
     };
     let (claimed, (), ()) = tokio::join!(source.claim(1), source.close(), answering);
     assert_eq!(claimed, Err(Closed));

@@ -57,12 +57,13 @@ fn talker(number: u32, payload: &str) -> duly_core::lease::Lease {
 
 /// The log of a task as a server assembles it, without repeated pieces.
 fn log_of(seen: &Seen, number: u32) -> String {
-    let told = seen.reports.iter().flat_map(|(_, batch)| batch);
-    let told = told.filter(|item| item.task == id(number)).filter_map(|item| item.log.as_ref());
+    let reported = seen.reports.iter().flat_map(|(_, batch)| batch);
+    let reported =
+        reported.filter(|item| item.task == id(number)).filter_map(|item| item.log.as_ref());
     let last = seen.finishes().filter(|finish| finish.task == id(number));
     let last = last.filter_map(|finish| finish.log.as_ref());
     let mut whole = String::new();
-    for chunk in told.chain(last) {
+    for chunk in reported.chain(last) {
         if let Some((offset, text)) = chunk.beyond(whole.len() as u64) {
             assert_eq!(offset, whole.len() as u64, "nothing is left out");
             whole.push_str(text);
@@ -123,7 +124,7 @@ async fn a_short_attempt_tells_everything_with_its_outcome() {
     assert_eq!(finish.log, Some(LogChunk { offset: 0, text: lines(3).into() }));
     assert_eq!(finish.progress, Some(Progress::new(3, Some(3))));
     tokio::time::timeout(Duration::from_secs(5), std::future::pending::<()>()).await.unwrap_err();
-    assert!(rig.source.seen().reports.is_empty(), "nobody is left to tell anything");
+    assert!(rig.source.seen().reports.is_empty(), "no attempt is left that could report");
     rig.stop().await;
 }
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 
 /// The time limit for steps that take milliseconds on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Fifo {
     path: PathBuf,
@@ -37,7 +37,7 @@ impl Fifo {
     /// The next line of a script.
     pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.receiver.read_line(&mut line)).await;
+        let read = tokio::time::timeout(TIME_LIMIT, self.receiver.read_line(&mut line)).await;
         read.expect("nothing was said").unwrap();
         line.trim_end().to_owned()
     }
@@ -46,8 +46,8 @@ impl Fifo {
     pub(crate) async fn all_gone(mut self) -> String {
         self.sender = None;
         let mut rest = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.receiver.read_to_string(&mut rest)).await;
-        read.expect("somebody is left").unwrap();
+        let read = tokio::time::timeout(TIME_LIMIT, self.receiver.read_to_string(&mut rest)).await;
+        read.expect("a process is left").unwrap();
         rest
     }
 }

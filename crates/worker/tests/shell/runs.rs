@@ -94,7 +94,7 @@ async fn a_program_reads_what_it_is_given_and_nothing_else() {
     let (result, _) = run(json!({"argv": ["cat"]})).await;
     assert_eq!(result.unwrap()["stdoutTail"], "", "it does not wait for input");
     let (result, _) = run(json!({"argv": ["true"], "stdin": text})).await;
-    assert_eq!(result.unwrap()["exit"], 0, "nobody need read");
+    assert_eq!(result.unwrap()["exit"], 0, "a program need not read its input");
     let (result, _) = run(json!({"argv": ["pwd"], "cwd": "/"})).await;
     assert_eq!(result.unwrap()["stdoutTail"], "/\n");
 }

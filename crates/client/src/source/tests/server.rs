@@ -1,4 +1,4 @@
-//! A server of a few lines: every request waits until the test answers it, or cuts the line.
+//! A minimal server: every request waits until the test answers it or closes the connection.
 
 use duly_core::id::SessionId;
 use duly_core::lease::Lease;
@@ -12,14 +12,14 @@ use tokio::task::JoinSet;
 
 use crate::wire::LeaseView;
 
-/// A request that waits for its answer. Dropped, the connection is cut.
-pub(super) struct Asked {
+/// A request that waits for its answer. Dropping it closes the connection.
+pub(super) struct PendingRequest {
     pub(super) body: Value,
     pub(super) path: String,
     answer: oneshot::Sender<String>,
 }
 
-impl Asked {
+impl PendingRequest {
     pub(super) fn answer(self, status: u16, body: &Value) {
         let body = body.to_string();
         let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -49,8 +49,8 @@ impl Asked {
         self.ok(&answer);
     }
 
-    /// Answers a report: the same for all.
-    pub(super) fn hear(self, status: &str) {
+    /// Answers a report with the same status for all items.
+    pub(super) fn answer_all(self, status: &str) {
         let answer = all(&self.body["items"], status);
         self.ok(&answer);
     }
@@ -72,77 +72,77 @@ pub(super) fn session_id(number: u64) -> SessionId {
     SessionId::mint(Timestamp::EPOCH, number)
 }
 
-/// Requests by what they ask for, so that the loops of a worker do not get in each other's way.
+/// Requests by route, so that the loops of a worker do not interfere.
 pub(super) struct Server {
     pub(super) url: String,
-    pub(super) registrations: UnboundedReceiver<Asked>,
-    pub(super) beats: UnboundedReceiver<Asked>,
-    pub(super) claims: UnboundedReceiver<Asked>,
-    pub(super) finishes: UnboundedReceiver<Asked>,
-    pub(super) reports: UnboundedReceiver<Asked>,
-    pub(super) farewells: UnboundedReceiver<Asked>,
+    pub(super) registrations: UnboundedReceiver<PendingRequest>,
+    pub(super) heartbeats: UnboundedReceiver<PendingRequest>,
+    pub(super) claims: UnboundedReceiver<PendingRequest>,
+    pub(super) finishes: UnboundedReceiver<PendingRequest>,
+    pub(super) reports: UnboundedReceiver<PendingRequest>,
+    pub(super) session_ends: UnboundedReceiver<PendingRequest>,
     _connections: JoinSet<()>,
 }
 
 #[derive(Clone)]
-struct Doors {
-    registrations: UnboundedSender<Asked>,
-    beats: UnboundedSender<Asked>,
-    claims: UnboundedSender<Asked>,
-    finishes: UnboundedSender<Asked>,
-    reports: UnboundedSender<Asked>,
-    farewells: UnboundedSender<Asked>,
+struct Senders {
+    registrations: UnboundedSender<PendingRequest>,
+    heartbeats: UnboundedSender<PendingRequest>,
+    claims: UnboundedSender<PendingRequest>,
+    finishes: UnboundedSender<PendingRequest>,
+    reports: UnboundedSender<PendingRequest>,
+    session_ends: UnboundedSender<PendingRequest>,
 }
 
 impl Server {
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let [registrations, beats, claims, finishes, reports, farewells] =
+        let [registrations, heartbeats, claims, finishes, reports, session_ends] =
             [(); 6].map(|()| unbounded_channel());
-        let doors = Doors {
+        let senders = Senders {
             registrations: registrations.0,
-            beats: beats.0,
+            heartbeats: heartbeats.0,
             claims: claims.0,
             finishes: finishes.0,
             reports: reports.0,
-            farewells: farewells.0,
+            session_ends: session_ends.0,
         };
         let mut connections = JoinSet::new();
         connections.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                open.spawn(serve(stream, doors.clone()));
+                open.spawn(serve(stream, senders.clone()));
             }
         });
         Self {
             url,
             registrations: registrations.1,
-            beats: beats.1,
+            heartbeats: heartbeats.1,
             claims: claims.1,
             finishes: finishes.1,
             reports: reports.1,
-            farewells: farewells.1,
+            session_ends: session_ends.1,
             _connections: connections,
         }
     }
 }
 
-async fn serve(stream: TcpStream, doors: Doors) {
+async fn serve(stream: TcpStream, senders: Senders) {
     let mut stream = BufReader::new(stream);
     while let Some((method, path, body)) = read(&mut stream).await {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked { body, path: path.clone(), answer };
-        let door = match (method.as_str(), path.as_str()) {
-            ("DELETE", _) => &doors.farewells,
-            (_, "/v1/sessions") => &doors.registrations,
-            (_, "/v1/leases") => &doors.claims,
-            (_, "/v1/leases/finish") => &doors.finishes,
-            (_, "/v1/leases/progress" | "/v1/leases/logs") => &doors.reports,
-            (_, path) if path.ends_with("/heartbeat") => &doors.beats,
-            (_, path) => panic!("nobody should ask for {path}"),
+        let asked = PendingRequest { body, path: path.clone(), answer };
+        let sender = match (method.as_str(), path.as_str()) {
+            ("DELETE", _) => &senders.session_ends,
+            (_, "/v1/sessions") => &senders.registrations,
+            (_, "/v1/leases") => &senders.claims,
+            (_, "/v1/leases/finish") => &senders.finishes,
+            (_, "/v1/leases/progress" | "/v1/leases/logs") => &senders.reports,
+            (_, path) if path.ends_with("/heartbeat") => &senders.heartbeats,
+            (_, path) => panic!("unexpected request: {path}"),
         };
-        let _ = door.send(asked);
+        let _ = sender.send(asked);
         let Ok(answer) = answered.await else { return };
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;

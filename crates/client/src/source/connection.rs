@@ -1,4 +1,4 @@
-//! What the loops and the worker share: the session, and what is held under it.
+//! What the loops and the worker share: the session, its leases and its claims.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::Desk;
-use super::held::{Batch, Held};
-use super::patience::Patience;
+use super::claim_queue::ClaimQueue;
+use super::held_leases::{ClaimId, HeldLeases};
+use super::retry_policy::RetryPolicy;
 use crate::error::Error;
 use crate::http::Client;
 use crate::wire::lease::duration;
 use crate::wire::{RegisterRequest, Registration};
 
-/// How often to beat when the server does not say so in a way that makes sense.
+/// The heartbeat interval if the server names none that is valid.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// One worker's session with one server.
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) client: Client,
     pub(super) random: Arc<dyn Random>,
     worker: RegisterRequest,
     pub(super) session: watch::Sender<Session>,
-    /// Held by whoever opens the next session, so that there is only one.
+    /// Locked while the next session is opened, so that only one is.
     opening: tokio::sync::Mutex<()>,
-    /// Changed together with the session: a lease never counts as one of the wrong session.
-    pub(super) held: Mutex<Held>,
-    pub(super) desk: Desk,
+    /// Locked while the session changes, so that no lease is filed under the wrong session.
+    pub(super) held: Mutex<HeldLeases>,
+    pub(super) claim_queue: ClaimQueue,
     pub(super) gone: mpsc::UnboundedSender<Vec<TakenBack>>,
     pub(super) roll_calls: mpsc::Sender<RollCall>,
     pub(super) closed: CancellationToken,
@@ -48,12 +48,12 @@ pub(super) struct Session {
 impl From<Registration> for Session {
     fn from(registration: Registration) -> Self {
         let heartbeat = duration(registration.heartbeat_seconds);
-        let heartbeat = heartbeat.filter(|beat| !beat.is_zero()).unwrap_or(HEARTBEAT);
+        let heartbeat = heartbeat.filter(|interval| !interval.is_zero()).unwrap_or(HEARTBEAT);
         Self { id: registration.session_id, heartbeat }
     }
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(
         client: Client,
         worker: RegisterRequest,
@@ -69,35 +69,37 @@ impl Link {
             session: watch::Sender::new(registration.into()),
             opening: tokio::sync::Mutex::default(),
             held: Mutex::default(),
-            desk: Desk::default(),
+            claim_queue: ClaimQueue::default(),
             gone,
             roll_calls,
             closed: CancellationToken::new(),
         }
     }
 
-    /// Takes leases in. Those of a session that was lost meanwhile are lost as well.
-    pub(super) fn receive(&self, batch: Batch, leases: Vec<Lease>) {
+    /// Adds leases from the server. Drops those of a session that was lost meanwhile.
+    pub(super) fn receive(&self, claim: ClaimId, leases: Vec<Lease>) {
         let mut held = self.held.lock();
-        if self.session.borrow().id == batch.session {
-            held.add(batch, &leases);
-            self.desk.keep(leases);
+        if self.session.borrow().id == claim.session {
+            held.add(claim, &leases);
+            self.claim_queue.add(leases);
         }
     }
 
-    /// The server does not know this session any more: opens another one, unless somebody has
-    /// done so already.
+    /// Opens another session after the server ended this one, unless the other loop has done so
+    /// already.
     pub(super) async fn reopen(&self, lost: SessionId) {
         let _opening = self.opening.lock().await;
         if self.session.borrow().id != lost {
             return;
         }
-        tracing::warn!(session.id = %lost, "the server has taken this worker for dead");
-        let mut patience = Patience::new("register");
+        tracing::warn!(session.id = %lost, "the server took this worker for dead");
+        let mut retry_policy = RetryPolicy::new("register");
         let registration = loop {
             match self.client.register(&self.worker).await {
                 Ok(registration) => break registration,
-                Err(error) => tokio::time::sleep(patience.after(&error, &*self.random)).await,
+                Err(error) => {
+                    tokio::time::sleep(retry_policy.delay_after(&error, &*self.random)).await
+                }
             }
         };
         let session = Session::from(registration);
@@ -105,31 +107,32 @@ impl Link {
         let gone = {
             let mut held = self.held.lock();
             self.session.send_replace(session);
-            // Nobody has taken these, so nobody ends them.
-            let kept: Vec<_> = self.desk.forget().iter().map(Lease::release).collect();
+            // The worker has not taken these, so it sends no outcomes for them.
+            let kept: Vec<_> = self.claim_queue.clear().iter().map(Lease::release).collect();
             held.remove(&kept);
             held.lost_with(lost)
         };
-        self.lose(gone);
+        self.report_gone(gone);
     }
 
     /// Tells the worker which leases are gone.
-    pub(super) fn lose(&self, gone: Vec<TakenBack>) {
+    pub(super) fn report_gone(&self, gone: Vec<TakenBack>) {
         if !gone.is_empty() {
-            // The worker does not listen once it was dropped.
+            // Sending fails only after the worker was dropped.
             let _ = self.gone.send(gone);
         }
     }
 }
 
-/// Whether the server says that there is no such session.
+/// Whether the error says that there is no such session.
 pub(super) fn session_is_gone(error: &Error) -> bool {
     error.code() == Some("SESSION_NOT_FOUND")
 }
 
-/// Whether the same call may be answered later. Only a refusal by the server itself is final: a
-/// strange answer may come from a proxy while the server is away, and permission may come back.
-pub(super) fn may_pass(error: &Error) -> bool {
+/// Whether the same call may succeed later. Only a refusal by the server itself is final: an
+/// unexpected answer may come from a proxy while the server is down, and permission may be granted
+/// again.
+pub(super) fn is_temporary(error: &Error) -> bool {
     match error {
         Error::Problem { problem, .. } => matches!(problem.status, 401 | 403 | 408 | 429 | 500..),
         Error::Unreachable { .. } | Error::Unexpected { .. } => true,

@@ -1,4 +1,4 @@
-//! Which leases a worker holds: under which session, and from which claim.
+//! The leases that a worker holds: under which session, and from which claim.
 
 use std::collections::HashMap;
 
@@ -7,40 +7,40 @@ use duly_core::lease::{Finish, Lease};
 use duly_core::limits::CONCURRENCY;
 use duly_core::ports::work_source::{TakenBack, Why};
 
-/// The leases that were received and whose end was not answered yet.
+/// Leases that were received and whose outcome is not answered.
 #[derive(Default)]
-pub(super) struct Held {
-    leases: HashMap<(TaskId, u32), Batch>,
-    /// How many leases of each batch are left.
-    left: HashMap<Batch, usize>,
+pub(super) struct HeldLeases {
+    leases: HashMap<(TaskId, u32), ClaimId>,
+    /// How many leases of each claim are left.
+    left: HashMap<ClaimId, usize>,
 }
 
-/// The answer to one claim.
+/// One claim of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Batch {
+pub(super) struct ClaimId {
     pub(super) session: SessionId,
     pub(super) seq: u64,
 }
 
-impl Held {
+impl HeldLeases {
     pub(super) fn is_empty(&self) -> bool {
         self.leases.is_empty()
     }
 
-    pub(super) fn add(&mut self, batch: Batch, leases: &[Lease]) {
-        let new = |lease: &&Lease| self.leases.insert((lease.task, lease.epoch), batch).is_none();
+    pub(super) fn add(&mut self, claim: ClaimId, leases: &[Lease]) {
+        let new = |lease: &&Lease| self.leases.insert((lease.task, lease.epoch), claim).is_none();
         let added = leases.iter().filter(new).count();
-        *self.left.entry(batch).or_default() += added;
+        *self.left.entry(claim).or_default() += added;
     }
 
-    /// Their ends are known.
+    /// Removes leases whose outcomes are answered.
     pub(super) fn remove(&mut self, finishes: &[Finish]) {
         for finish in finishes {
-            let Some(batch) = self.leases.remove(&(finish.task, finish.epoch)) else { continue };
-            if let Some(left) = self.left.get_mut(&batch) {
+            let Some(claim) = self.leases.remove(&(finish.task, finish.epoch)) else { continue };
+            if let Some(left) = self.left.get_mut(&claim) {
                 *left = left.saturating_sub(1);
                 if *left == 0 {
-                    self.left.remove(&batch);
+                    self.left.remove(&claim);
                 }
             }
         }
@@ -48,21 +48,21 @@ impl Held {
 
     /// The session under which a lease was received.
     pub(super) fn session_of(&self, lease: (TaskId, u32)) -> Option<SessionId> {
-        self.leases.get(&lease).map(|batch| batch.session)
+        self.leases.get(&lease).map(|claim| claim.session)
     }
 
-    /// The batches of a session of which something is left, in order: the last ones, if there
-    /// are more than a beat may name, since the others were named before.
+    /// The numbers of a session's claims with leases left, in order. If there are more than a
+    /// heartbeat may name, the last ones: earlier heartbeats named the rest.
     pub(super) fn received(&self, session: SessionId) -> Vec<u64> {
-        let own = self.left.keys().filter(|batch| batch.session == session);
-        let mut numbers: Vec<_> = own.map(|batch| batch.seq).collect();
+        let own = self.left.keys().filter(|claim| claim.session == session);
+        let mut numbers: Vec<_> = own.map(|claim| claim.seq).collect();
         numbers.sort_unstable();
         numbers.split_off(numbers.len().saturating_sub(CONCURRENCY))
     }
 
-    /// Everything that goes with a session.
+    /// The leases that are lost with a session.
     pub(super) fn lost_with(&self, session: SessionId) -> Vec<TakenBack> {
-        let own = self.leases.iter().filter(|(_, batch)| batch.session == session);
+        let own = self.leases.iter().filter(|(_, claim)| claim.session == session);
         own.map(|(&(task, epoch), _)| TakenBack { task, epoch, why: Why::Lost }).collect()
     }
 }
@@ -79,12 +79,12 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_received_until_its_last_lease_has_ended() {
-        let mut held = Held::default();
+    fn a_claim_is_received_until_its_last_lease_has_ended() {
+        let mut held = HeldLeases::default();
         let (one, two) = ([lease(1), lease(2)], [lease(3)]);
-        held.add(Batch { session: session(1), seq: 1 }, &one);
-        held.add(Batch { session: session(1), seq: 2 }, &two);
-        held.add(Batch { session: session(2), seq: 1 }, &[lease(4)]);
+        held.add(ClaimId { session: session(1), seq: 1 }, &one);
+        held.add(ClaimId { session: session(1), seq: 2 }, &two);
+        held.add(ClaimId { session: session(2), seq: 1 }, &[lease(4)]);
         assert_eq!(held.received(session(1)), [1, 2]);
         held.remove(&[one[0].release(), two[0].release()]);
         assert_eq!(held.received(session(1)), [1]);
@@ -96,11 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_arrives_twice_counts_once() {
-        let mut held = Held::default();
-        let batch = Batch { session: session(1), seq: 1 };
-        held.add(batch, &[lease(1)]);
-        held.add(batch, &[lease(1)]);
+    fn a_claim_that_arrives_twice_counts_once() {
+        let mut held = HeldLeases::default();
+        let claim = ClaimId { session: session(1), seq: 1 };
+        held.add(claim, &[lease(1)]);
+        held.add(claim, &[lease(1)]);
         held.remove(&[lease(1).release()]);
         assert!(held.received(session(1)).is_empty());
     }

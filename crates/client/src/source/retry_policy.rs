@@ -1,4 +1,4 @@
-//! How long to wait before a call is repeated, and what to say meanwhile.
+//! How long to wait before a call is repeated, and what to log meanwhile.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -12,21 +12,22 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// The longest wait that a server may ask for by `Retry-After`.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
 
-/// The waits of one call that is repeated until it is answered.
-pub(super) struct Patience {
-    /// What is tried, for people.
+/// The delays of one call that is repeated until it is answered.
+pub(super) struct RetryPolicy {
+    /// What the call does, for the log.
     to: &'static str,
     next: Duration,
 }
 
-impl Patience {
+impl RetryPolicy {
     pub(super) fn new(to: &'static str) -> Self {
         Self { to, next: FIRST }
     }
 
-    /// How long to wait after this error: at least as long as the server asks for. Doubled each time, and
-    /// half of it drawn, so that the workers of a server that comes back do not all come at once.
-    pub(super) fn after(&mut self, error: &Error, random: &dyn Random) -> Duration {
+    /// How long to wait after this error: at least as long as the server asks for. The delay
+    /// doubles each time, and half of it is random, so that workers do not all call a restarted
+    /// server at once.
+    pub(super) fn delay_after(&mut self, error: &Error, random: &dyn Random) -> Duration {
         let cause = error.source().map(tracing::field::display);
         if self.next == FIRST {
             tracing::warn!(%error, cause, "cannot {}; trying again until it works", self.to);
@@ -39,8 +40,8 @@ impl Patience {
         asked.max(half) + half.mul_f64(fraction(random.next()))
     }
 
-    /// It worked: the next error is a new one.
-    pub(super) fn rest(&mut self) {
+    /// Starts over after a success.
+    pub(super) fn reset(&mut self) {
         if self.next != FIRST {
             tracing::info!("can {} again", self.to);
             self.next = FIRST;
@@ -69,13 +70,13 @@ mod tests {
     fn waits_double_up_to_two_seconds_and_start_over() {
         let error = Error::BadToken;
         for (random, waits) in [(0, [25, 50, 100]), (u64::MAX, [50, 100, 200])] {
-            let mut patience = Patience::new("test");
-            let mut next = || patience.after(&error, &Always(random));
+            let mut retry_policy = RetryPolicy::new("test");
+            let mut next = || retry_policy.delay_after(&error, &Always(random));
             assert_eq!([(); 3].map(|()| next()), waits.map(Duration::from_millis));
             let last = [(); 10].map(|()| next())[9];
             assert_eq!(last, if random == 0 { LONGEST / 2 } else { LONGEST });
-            patience.rest();
-            let first = patience.after(&error, &Always(random));
+            retry_policy.reset();
+            let first = retry_policy.delay_after(&error, &Always(random));
             assert_eq!(first, Duration::from_millis(waits[0]));
         }
     }
@@ -88,7 +89,7 @@ mod tests {
             retry_after: Some(Duration::from_secs(seconds)),
             source: None,
         };
-        let wait = |seconds| Patience::new("test").after(&busy(seconds), &Always(0));
+        let wait = |seconds| RetryPolicy::new("test").delay_after(&busy(seconds), &Always(0));
         assert_eq!(wait(7), Duration::from_secs(7));
         assert_eq!(wait(0), Duration::from_millis(25));
         assert_eq!(wait(3600), LONGEST_ASKED);
