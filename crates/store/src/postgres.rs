@@ -9,6 +9,7 @@ mod dead_letters;
 mod error;
 mod filter;
 mod finish_in;
+mod functions;
 #[cfg(test)]
 mod handmade;
 mod heads;

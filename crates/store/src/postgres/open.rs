@@ -122,6 +122,7 @@ pub(super) async fn outdated(config: &Config, client: &Client, error: migrate::E
     let place = place(config);
     match error {
         migrate::Error::Newer(newer) => OpenError::Newer(newer.to_string()),
+        migrate::Error::Changed(changed) => OpenError::Unsuitable(changed.to_string()),
         migrate::Error::Postgres(error) if is_forbidden(&error) => {
             let reason = error::chain(&error);
             if migrate::is_begun(client).await {

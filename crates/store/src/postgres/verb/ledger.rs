@@ -296,7 +296,7 @@ pub(super) async fn end_leases(
     }
     let (sessions, sequences): (Vec<_>, Vec<_>) = batches.keys().copied().unzip();
     let counts: Vec<_> = batches.into_values().collect();
-    let end = "/* lease.end */ SELECT duly.end_leases($1, $2, $3, $4)";
+    let end = "/* lease.end */ SELECT duly.end_batch_leases($1, $2, $3, $4)";
     scope.query(end, &[&sessions, &sequences, &counts, &heard]).await?;
     Ok(())
 }
