@@ -10,8 +10,6 @@ mod error;
 mod filter;
 mod finish_in;
 mod functions;
-#[cfg(test)]
-mod handmade;
 mod heads;
 mod lanes;
 mod leader;
@@ -43,6 +41,7 @@ mod sessions;
 mod settings;
 mod snapshot;
 pub mod survey;
+mod task_state;
 mod tasks;
 mod tls;
 mod trouble;

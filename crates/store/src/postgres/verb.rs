@@ -16,7 +16,6 @@ mod finish;
 mod insert;
 mod items;
 mod keys;
-mod ledger;
 mod log;
 pub(super) mod pause;
 mod progress;
@@ -26,7 +25,6 @@ mod replay;
 mod report;
 mod retry;
 mod session;
-mod state;
 mod submit;
 mod take_back;
 

@@ -9,7 +9,7 @@ use crate::postgres::error::{Fault, Result};
 use crate::postgres::filter::Parameter;
 use crate::postgres::partitions;
 use crate::postgres::snapshot::Snapshot;
-use crate::postgres::verb::delete::BESIDES_RANGE;
+use crate::postgres::task_state::deleted;
 
 /// Rows of a day are read as they lie; a day that takes longer than any statement may is deleted page
 /// by page. For as long its tasks cannot be replayed. Locks of the table stop everybody, since a plan
@@ -57,7 +57,7 @@ impl PostgresStore {
     /// store one or have one run again waits, and whoever has begun to is waited for: from then on
     /// all that can happen to its tasks is that they end.
     async fn try_to_drop(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
-        let (table, ids, passed) = (day.table(), day.ids(), Cutoffs::PASSED);
+        let (table, passed) = (day.table(), Cutoffs::PASSED);
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
         transaction.batch_execute(SETTINGS).await?;
@@ -77,11 +77,7 @@ impl PostgresStore {
         if passed < all {
             return Ok(None);
         }
-        for statement in BESIDES_RANGE {
-            transaction.execute(statement, &[&ids.start, &ids.end]).await?;
-        }
-        let drop = "/* sweep.drop_day */ SELECT duly.drop_day($1)";
-        transaction.execute(drop, &[&number]).await?;
+        deleted::drop_day(&transaction, day).await?;
         transaction.commit().await?;
         Ok(Some(u32::try_from(all).unwrap_or(u32::MAX)))
     }

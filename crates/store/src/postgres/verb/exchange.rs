@@ -14,7 +14,6 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::items::Items;
-use super::state::each;
 use super::{Scope, Verb, finish};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
@@ -23,6 +22,7 @@ use crate::postgres::lease;
 use crate::postgres::range::{LaneId, Range};
 use crate::postgres::row;
 use crate::postgres::sessions::Session;
+use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 
 /// So many outcomes are committed beside the claim that came with them, on another core of the

@@ -6,12 +6,12 @@ use duly_core::task::NewTask;
 use duly_core::time::Timestamp;
 use foldhash::HashSet;
 
-use super::state::each;
 use crate::postgres::PostgresStore;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::lease;
 use crate::postgres::range::{LaneId, Range, rank};
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 
 /// The epoch of a task's first grant.

@@ -11,9 +11,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::Scope;
-use super::state::each;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 
 type Hash = [u8; 32];
 

@@ -5,13 +5,13 @@ use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::task::Failure;
 
 use super::finish::retry;
-use super::ledger::Ledger;
-use super::state::State;
 use super::take_back::{Batch, Reason, TakeBack, take_back};
 use super::{Scope, Verb};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
 use crate::postgres::row;
+use crate::postgres::task_state::changes::Changes;
+use crate::postgres::task_state::state::TaskState;
 
 /// Batches that one call looks at.
 const BATCHES: i64 = 1_000;
@@ -91,23 +91,23 @@ impl Verb for TimeOut {
     type Answer = Taken;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Taken> {
-        let (mut ledger, mut taken, mut next) = (Ledger::default(), Vec::new(), i64::MAX);
+        let (mut changes, mut taken, mut next) = (Changes::default(), Vec::new(), i64::MAX);
         for mut state in self.batch.lock(scope).await? {
             if state.deadline() > scope.now.millis() {
                 next = next.min(state.deadline());
                 continue;
             }
             taken.push(taken_back(self.batch, &state));
-            ledger.end_lease(&state, false);
+            changes.end_lease(&state, false);
             let policy = state.policy().unwrap_or_default();
             let task = row::task_id(state.id);
             let wait = policy.wait_for(task, state.charged + 1, self.entropy);
             let run_at = scope.now.plus(wait).millis();
-            retry(scope, &mut state, &Failure::overdue(), run_at, &mut ledger);
+            changes.record_attempt(&state, &Failure::overdue());
             state.session = None;
-            ledger.write(state);
+            retry(scope, &mut state, &Failure::overdue(), run_at, &mut changes);
         }
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         // Unless its session has ended meanwhile, or has got something else under this number.
         let update = "/* reap.look_again */ UPDATE duly.grant_log SET deadline = $3
             WHERE session = $1 AND sequence = $2 AND deadline > 0 AND deadline <= $4";
@@ -148,18 +148,17 @@ impl Verb for Release {
         if scope.query(&select, &key).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut ledger, mut taken) = (Ledger::default(), Vec::new());
+        let (mut changes, mut taken) = (Changes::default(), Vec::new());
         for mut state in self.batch.lock(scope).await? {
             taken.push(taken_back(self.batch, &state));
-            take_back(scope, &mut state, Reason::Release, u32::MAX, &mut ledger);
-            ledger.write(state);
+            take_back(scope, &mut state, Reason::Release, u32::MAX, &mut changes);
         }
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         Ok(taken)
     }
 }
 
-fn taken_back(batch: Batch, state: &State) -> (duly_core::id::SessionId, TakenBack) {
+fn taken_back(batch: Batch, state: &TaskState) -> (duly_core::id::SessionId, TakenBack) {
     let epoch = state.epoch.unsigned_abs();
     (batch.session, TakenBack { task: row::task_id(state.id), epoch, why: Why::Lost })
 }

@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use super::insert::insert;
 use super::keys::Keys;
-use super::state::each;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
 use crate::postgres::range::Range;
+use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 use crate::postgres::{PostgresStore, partitions, row};
 

@@ -10,8 +10,8 @@ use crate::postgres::error::Result;
 use crate::postgres::heads;
 use crate::postgres::range::Range;
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 use crate::postgres::verb::finish;
-use crate::postgres::verb::state::each;
 
 impl PostgresStore {
     /// One answer per finish: some were given, plain successes are done or have to be looked up.
