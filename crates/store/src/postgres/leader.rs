@@ -1,4 +1,4 @@
-//! The lead: one row, taken and renewed by whoever may, in the statement itself.
+//! Leadership: one row, taken and renewed by conditional statements.
 
 use std::time::Duration;
 

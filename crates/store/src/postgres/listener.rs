@@ -8,7 +8,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::Result;
 use super::node::Node;
-use super::notices::{CHANNEL, News, greet};
+use super::notifier::{CHANNEL, Notification, announce};
 
 /// By this name the nodes that listen are counted.
 pub(super) const NAME: &str = "duly-listener";
@@ -25,7 +25,7 @@ pub(super) async fn run(node: &Node, mut config: Config, tls: MakeRustlsConnect)
     loop {
         match listen(node, &config, &tls, &mut back_off).await {
             Ok(()) => tracing::info!("the connection to the other nodes was closed"),
-            Err(fault) => tracing::warn!(%fault, "the other nodes cannot be heard"),
+            Err(fault) => tracing::warn!(%fault, "notifications of other nodes cannot be received"),
         }
         tokio::time::sleep(back_off).await;
         back_off = (back_off * 2).min(most);
@@ -41,27 +41,27 @@ async fn listen(
     let (client, mut connection) = config.connect(tls.clone()).await?;
     let start = async {
         client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
-        greet(&node.pool, node.id).await?;
-        // What was said meanwhile was not heard.
-        node.look_around().await
+        announce(&node.pool, node.id).await?;
+        // Notifications of the meantime were lost.
+        node.poll().await
     };
     tokio::select! {
         started = start => started?,
-        ended = hear(node, &mut connection) => return ended,
+        ended = receive(node, &mut connection) => return ended,
     }
     *back_off = BACK_OFF.0;
-    hear(node, &mut connection).await
+    receive(node, &mut connection).await
 }
 
-/// Drives the connection and takes what comes.
-async fn hear(node: &Node, connection: &mut Connection<Socket, Stream>) -> Result<()> {
+/// Drives the connection and applies the notifications that come.
+async fn receive(node: &Node, connection: &mut Connection<Socket, Stream>) -> Result<()> {
     loop {
         match poll_fn(|context| connection.poll_message(context)).await {
-            Some(Ok(AsyncMessage::Notification(notice))) => {
-                if let Some((from, news)) = News::decode(notice.payload())
+            Some(Ok(AsyncMessage::Notification(message))) => {
+                if let Some((from, notification)) = Notification::decode(message.payload())
                     && from != node.id
                 {
-                    node.take(news).await?;
+                    node.receive(notification).await?;
                 }
             }
             Some(Ok(_)) => {}

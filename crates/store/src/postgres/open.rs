@@ -16,7 +16,7 @@ pub enum OpenError {
     /// The address makes no sense.
     #[error("not an address such as postgres://user:password@host:5432/database: {0}")]
     Address(String),
-    /// Nobody answers there, or not as a server of PostgreSQL would.
+    /// Nothing answers there, or not as a PostgreSQL server would.
     #[error(
         "cannot reach PostgreSQL at {place}: {reason}; is it running, and is this its address?"
     )]

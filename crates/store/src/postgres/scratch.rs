@@ -82,7 +82,7 @@ impl Scratch {
     }
 }
 
-/// Takes the first name that nobody has.
+/// Takes the first free name.
 async fn hold(client: &Client) -> String {
     let lock =
         "SELECT n FROM generate_series(1, 1000) n WHERE pg_try_advisory_lock(7222, n) LIMIT 1";

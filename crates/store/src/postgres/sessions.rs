@@ -75,7 +75,7 @@ impl Sessions {
         self.known.read().get(&id).cloned()
     }
 
-    /// A session, asking for it if it was opened elsewhere; nothing if it is not open.
+    /// A session, read from the database if another node opened it; `None` if it is not open.
     pub(super) async fn fetch(
         &self,
         client: &impl GenericClient,

@@ -17,7 +17,7 @@ use crate::postgres::task_state::deleted;
 const SETTINGS: &str = "SET LOCAL enable_seqscan = on; SET LOCAL lock_timeout = '200ms'";
 
 impl PostgresStore {
-    /// Drops a day, if all of it may go and nobody is in the way; how many tasks it had.
+    /// Drops a day, if all of it may go and no transaction uses it; answers how many tasks it had.
     pub(super) async fn drop_day(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
         let dropped = match self.keeps(day, cutoffs).await {
             Ok(true) => return Ok(None),
@@ -33,8 +33,8 @@ impl PostgresStore {
         }
     }
 
-    /// Whether a task of this day stays: mostly that is soon seen, and holds up nobody. Dead letters
-    /// are looked at first, where they have an index.
+    /// Whether a task of this day stays: mostly that is soon seen, and blocks nothing. Dead letters are
+    /// read first, by their index.
     async fn keeps(&self, day: Day, cutoffs: Cutoffs) -> Result<bool> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
@@ -53,9 +53,9 @@ impl PostgresStore {
         Ok(snapshot.query_opt(&kept, &cutoffs.parameters()).await?.is_some())
     }
 
-    /// Drops a day with everything about its tasks; nothing if one of them is kept. Whoever would
-    /// store one or have one run again waits, and whoever has begun to is waited for: from then on
-    /// all that can happen to its tasks is that they end.
+    /// Drops a day with everything about its tasks; `None` if one of them is kept. Transactions that
+    /// would store or replay one wait for it, and it waits for those that have begun to: from then on
+    /// tasks of the day can only end.
     async fn try_to_drop(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
         let (table, passed) = (day.table(), Cutoffs::PASSED);
         let mut client = self.pool.get().await?;

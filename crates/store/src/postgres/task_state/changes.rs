@@ -29,8 +29,8 @@ pub(in crate::postgres) struct Changes {
 }
 
 impl Changes {
-    /// Hook `waiting`: the task is PENDING again, or stays so with another run time or rank. Whoever
-    /// moves a waiting task calls [`Self::stop_waiting`] first, for where it was.
+    /// Hook `waiting`: the task is PENDING again, or stays so with another run time or rank. To move a
+    /// waiting task, call [`Self::stop_waiting`] first, for where it was.
     pub(in crate::postgres) fn waiting(&mut self, state: &TaskState) {
         self.due_added.push(DueRow::of(state));
         self.states.push(state.clone());

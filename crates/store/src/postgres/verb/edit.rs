@@ -38,9 +38,9 @@ impl Verb for EditTask {
 fn relocate(state: &mut TaskState, change: &TaskChange, now: Timestamp, changes: &mut Changes) {
     let was = state.clone();
     if let Some(priority) = change.priority {
-        // A suspect stays one.
+        // A quarantined task stays so.
         let range = Range { rank: rank(priority), ..state.range() };
-        state.rank = range.suspecting(was.range().is_suspect()).rank;
+        state.rank = range.with_quarantine(was.range().is_quarantined()).rank;
     }
     state.run_at = change.start.map_or(state.run_at, |start| start.resolve(now).millis());
     if (state.rank, state.run_at) != (was.rank, was.run_at) {

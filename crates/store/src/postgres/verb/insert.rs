@@ -58,7 +58,7 @@ pub(super) async fn insert(
         let unknown = || row::corrupt("task", "lane", row::uuid(task.id));
         new.push(New { task, turn, lane: lane.ok_or_else(unknown)? });
     }
-    // Whoever writes many rows does so in the order of their ids.
+    // All transactions write rows in the order of their ids.
     new.sort_unstable_by_key(|it| it.task.id);
     let (now, handed) = call(store, client, &new, offer).await?;
     let mut inserted = Inserted { now, handed: vec![false; new.len()] };

@@ -1,4 +1,4 @@
-//! Reap: take back leases that are overdue or that nobody acknowledged, batch by batch.
+//! Reap: take back leases that are overdue or unacknowledged, batch by batch.
 
 use duly_core::ports::store::{Reap, Reaped};
 use duly_core::ports::work_source::{TakenBack, Why};
@@ -26,7 +26,7 @@ impl PostgresStore {
             reaped.taken_back.extend(unless_blocked(taken)?);
         }
         let before = reap.unacknowledged_before.millis();
-        for batch in self.unheard(before).await? {
+        for batch in self.unacknowledged(before).await? {
             let taken = self.run(&Release { batch, before }).await;
             reaped.taken_back.extend(unless_blocked(taken)?);
         }
@@ -36,7 +36,7 @@ impl PostgresStore {
 
     async fn take_overdue(&self, batch: Batch, orphaned: bool, entropy: u64) -> Result<Taken> {
         if orphaned {
-            // Whose node died before it had put everything back.
+            // The node died before it had taken back everything.
             self.run(&TakeBack(batch)).await?;
             return Ok(Vec::new());
         }
@@ -53,10 +53,11 @@ impl PostgresStore {
         rows.iter().map(|row| Ok((Batch::read(row)?, row.try_get(2)?))).collect()
     }
 
-    /// Batches that nobody has acknowledged.
-    async fn unheard(&self, before: i64) -> Result<Vec<Batch>> {
-        let select =
-            format!("/* reap.unheard */ SELECT g.session, g.sequence {UNHEARD} LIMIT {BATCHES}");
+    /// Batches that their sessions have not acknowledged.
+    async fn unacknowledged(&self, before: i64) -> Result<Vec<Batch>> {
+        let select = format!(
+            "/* reap.unacknowledged */ SELECT g.session, g.sequence {UNACKNOWLEDGED} LIMIT {BATCHES}"
+        );
         self.pool.query(&select, &[&before]).await?.iter().map(Batch::read).collect()
     }
 
@@ -69,7 +70,7 @@ impl PostgresStore {
     }
 }
 
-/// A handler is about to finish in a transaction of its own; the others do not wait.
+/// A handler is about to finish in its own transaction; the other batches do not wait for it.
 pub(super) fn unless_blocked<T: Default>(taken: Result<T>) -> Result<T> {
     match taken {
         Err(fault) if fault.is_blocked() => {
@@ -118,16 +119,16 @@ impl Verb for TimeOut {
     }
 }
 
-/// Only the newest claim of a session elsewhere can be unheard of: asking for the next one says
-/// that the one before has arrived.
-const UNHEARD: &str = "FROM duly.grant_log g
+/// Only the newest batch of a remote session can be unacknowledged: the next claim acknowledges the one
+/// before.
+const UNACKNOWLEDGED: &str = "FROM duly.grant_log g
     JOIN duly.session s ON s.id = g.session AND s.newest <= g.sequence
     WHERE NOT g.received AND g.served_at < $1 AND g.live > 0
       AND NOT EXISTS (SELECT FROM duly.grant_log later
                       WHERE later.session = g.session AND later.sequence > g.sequence)
       AND s.ended_at IS NULL AND s.node IS NULL";
 
-/// Releases a batch that nobody has acknowledged, if it is still so.
+/// Releases a batch if it is still unacknowledged.
 struct Release {
     batch: Batch,
     before: i64,
@@ -142,8 +143,9 @@ impl Verb for Release {
         // after this one, and not by this one itself, which began before.
         let lock = "/* reap.hold */ SELECT FROM duly.session WHERE id = $1 FOR NO KEY UPDATE";
         scope.query(lock, &[&session]).await?;
-        let select =
-            format!("/* reap.release */ SELECT {UNHEARD} AND g.session = $2 AND g.sequence = $3");
+        let select = format!(
+            "/* reap.release */ SELECT {UNACKNOWLEDGED} AND g.session = $2 AND g.sequence = $3"
+        );
         let key = [&self.before as _, &session as _, &self.batch.sequence as _];
         if scope.query(&select, &key).await?.is_empty() {
             return Ok(Vec::new());

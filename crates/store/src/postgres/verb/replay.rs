@@ -53,7 +53,7 @@ fn open_run(state: &mut TaskState, run_at: i64, changes: &mut Changes) {
     state.transition(Event::Replay, run_at);
     state.run += 1;
     (state.charged, state.losses) = (0, 0);
-    state.rank = state.range().suspecting(false).rank;
+    state.rank = state.range().with_quarantine(false).rank;
     state.run_at = run_at;
     (state.granted_at, state.finished_at) = (None, None);
     // Without a session no outcome of the run before can be taken for one of this run.

@@ -1,4 +1,4 @@
-//! Taking leases back from whoever does not hold them any more.
+//! Taking leases back from sessions that have ended or lost them.
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::SUSPECT_LOSSES;
@@ -104,7 +104,7 @@ pub(super) fn take_back(
     let error = Failure::worker_lost(losses);
     changes.record_attempt(state, &error);
     state.losses = losses;
-    state.rank = state.range().suspecting(losses >= SUSPECT_LOSSES).rank;
+    state.rank = state.range().with_quarantine(losses >= SUSPECT_LOSSES).rank;
     state.session = None;
     if losses < loss_limit {
         state.transition(Event::Lose, now);
