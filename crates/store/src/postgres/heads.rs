@@ -54,7 +54,7 @@ pub(super) struct Moment(u64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) range: Range,
-    /// Where it began; it tells nothing of what lies before.
+    /// Where it began; what lies before is not known from it.
     pub(super) since: i64,
     /// What comes first from there on, if anything does.
     pub(super) head: Option<i64>,

@@ -1,4 +1,5 @@
-//! Listening to the other nodes, on a connection of its own that is made again when it breaks.
+//! Receives notifications of the other nodes, on its own connection, which is opened again when it
+//! breaks.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use super::error::Result;
 use super::node::Node;
 use super::notifier::{CHANNEL, Notification, announce};
 
-/// By this name the nodes that listen are counted.
+/// Nodes that listen are counted by this name.
 pub(super) const NAME: &str = "duly-listener";
 /// How long to wait before trying again, at first and at the most.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 type Stream = <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream;
 
-/// Hears what the other nodes say, for ever.
+/// Receives notifications of the other nodes, for ever.
 pub(super) async fn run(node: &Node, mut config: Config, tls: MakeRustlsConnect) {
     config.application_name(NAME);
     let (least, most) = BACK_OFF;

@@ -206,7 +206,7 @@ fn refused(place: &str, error: &tokio_postgres::Error) -> OpenError {
             OpenError::Database { place, reason }
         }
         Some(_) => OpenError::Database { place, reason: error::explain(error) },
-        // The driver tells these apart by nothing else.
+        // The driver has no other way to distinguish these.
         None if reason.starts_with("error performing TLS handshake") => {
             OpenError::Unsafe { place, reason }
         }

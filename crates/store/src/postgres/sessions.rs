@@ -36,7 +36,7 @@ impl Session {
         Self { opened, served: Mutex::default() }
     }
 
-    /// Tells of lanes whether it serves them.
+    /// Whether it serves a lane.
     pub(super) fn serves(&self, lanes: &Lanes) -> impl Fn(LaneId) -> bool + use<> {
         let mut served = self.served.lock();
         let new = lanes.after(served.of_first);

@@ -56,7 +56,7 @@ async fn two_nodes_share_no_task() {
     let ids: HashSet<_> = tasks.iter().map(|task| task.id).collect();
     world.submit(0, tasks).await;
     let sessions = [world.open(0, 1, Home::Local).await, world.open(1, 2, Home::Local).await];
-    // The second one was open before there was anything to claim, and may not have heard of it.
+    // The second one was open before there was anything to claim, and may not have been notified of it.
     world.await_notification(0, 1).await;
     let work = |node: usize| {
         let (world, session) = (&world, sessions[node]);

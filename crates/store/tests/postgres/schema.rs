@@ -237,3 +237,12 @@ async fn the_schema_has_exactly_the_functions_of_the_files() {
     assert_eq!(found, defined);
     fresh.remove([store]).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_at_once_make_one_schema() {
+    let Some(fresh) = Fresh::new("at_once").await else { return };
+    let (one, two, three) = tokio::join!(fresh.open(), fresh.open(), fresh.open());
+    let stores = [one.unwrap(), two.unwrap(), three.unwrap()];
+    assert!(fresh.is("SELECT count(*) = 1 FROM duly.functions").await, "replaced once");
+    fresh.remove(stores).await;
+}

@@ -90,7 +90,7 @@ async fn a_day_of_which_something_is_kept_is_swept_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_day_that_somebody_looks_at_is_swept_page_by_page() {
+async fn a_day_in_use_is_swept_page_by_page() {
     let Some(rows) = TestRows::new().await else { return };
     rows.days(3).await;
     let lane = rows.lane("a").await;

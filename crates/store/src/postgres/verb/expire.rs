@@ -48,10 +48,12 @@ impl Verb for ForgetSessions {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<u32> {
         // An id begins with the time at which its session opened: what lies beyond is newer and not
         // read.
-        let delete = "/* session.forget */ DELETE FROM duly.session WHERE id IN (
+        // An array is read once. To join with the limited list, a plan may read it again for every row,
+        // and so delete more than the limit.
+        let delete = "/* session.forget */ DELETE FROM duly.session WHERE id = ANY(ARRAY(
                 SELECT s.id FROM duly.session s WHERE s.id < $1 AND s.ended_at < $2
                     AND NOT EXISTS (SELECT FROM duly.grant_log g WHERE g.session = s.id)
-                ORDER BY s.id LIMIT $3 FOR UPDATE SKIP LOCKED)";
+                ORDER BY s.id LIMIT $3 FOR UPDATE SKIP LOCKED))";
         let opened_before = days::first_of(self.before.millis());
         let most = i64::try_from(STORE_BATCH).expect("a small number");
         let forgotten =
