@@ -9,9 +9,10 @@ mod dead_letters;
 mod error;
 mod filter;
 mod finish_in;
-#[cfg(test)]
-mod handmade;
+mod functions;
 mod heads;
+mod health;
+pub mod inspection;
 mod lanes;
 mod leader;
 mod lease;
@@ -21,30 +22,29 @@ mod listener;
 mod migrate;
 mod node;
 mod nodes;
-mod notices;
+mod notifier;
 mod open;
 mod page;
 mod partitions;
 mod pauses;
+mod periodic;
 mod pool;
-mod pulse;
 mod queues;
 mod range;
 mod reports;
 mod retention;
-mod rounds;
 mod row;
 pub mod schema;
 #[cfg(feature = "conformance")]
 pub mod scratch;
+mod server_errors;
 mod serving;
 mod sessions;
 mod settings;
 mod snapshot;
-pub mod survey;
+mod task_state;
 mod tasks;
 mod tls;
-mod trouble;
 mod verb;
 mod wakes;
 mod weights;
@@ -65,7 +65,7 @@ use self::pool::Pool;
 /// A node's view of the shared store.
 pub struct PostgresStore {
     node: Arc<Node>,
-    /// What the node does by itself; it ends with the store.
+    /// The node's background tasks; they end with the store.
     _background: JoinSet<()>,
 }
 
@@ -84,7 +84,7 @@ impl PostgresStore {
         Self::connect(url, rules, None).await
     }
 
-    /// The same on a clock of the caller's, for tests.
+    /// The same with the caller's clock, for tests.
     pub async fn open_at(
         url: &str,
         rules: Rules,
@@ -105,11 +105,11 @@ impl PostgresStore {
         let node = Arc::new(Node::join(pool, rules).await.map_err(broken)?);
         let mut background = JoinSet::new();
         let one = Arc::clone(&node);
-        background.spawn(async move { one.notices.run(one.id, &one.pool).await });
+        background.spawn(async move { one.notifier.run(one.id, &one.pool).await });
         let one = Arc::clone(&node);
         background.spawn(async move { listener::run(&one, config, connector).await });
         let one = Arc::clone(&node);
-        background.spawn(async move { rounds::run(&one).await });
+        background.spawn(async move { periodic::run(&one).await });
         Ok(Self { node, _background: background })
     }
 

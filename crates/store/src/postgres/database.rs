@@ -5,7 +5,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::open::{self, OpenError};
 
-/// A database that whoever made it removes again.
+/// A database that its creator removes again.
 pub struct Database {
     server: (Config, MakeRustlsConnect),
     name: String,
@@ -31,7 +31,7 @@ impl Database {
         &self.url
     }
 
-    /// Removes it, whoever still has it open.
+    /// Removes it, even if connections are open.
     pub async fn remove(&self) -> Result<(), OpenError> {
         self.order(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await
     }
@@ -53,7 +53,7 @@ impl Database {
         log_bytes(&client).await.map_err(|it| open::broken(&self.name, &it))
     }
 
-    /// Begins a transaction, as somebody does who then forgets it.
+    /// Begins a transaction and leaves it open.
     pub async fn hold(&self, hold: Hold) -> Result<Held, OpenError> {
         let (config, tls) = open::address(&self.url)?;
         let (client, driver) = open::connect(&config, &tls).await?;

@@ -58,7 +58,7 @@ async fn find(snapshot: &Snapshot<'_>, page: &ListDead) -> Result<Page<Place>> {
     page::fill(snapshot, tenant, bounds, Judged(failures)).await
 }
 
-/// Dead letters that are looked at where a term needs the task: it lies elsewhere and costs several
+/// Dead letters that are looked at where a term needs the task: it is in another table and costs several
 /// times as much.
 const TASKS: u32 = SCAN_ROWS / 2;
 

@@ -13,7 +13,7 @@ pub(super) enum Fault {
     Postgres(#[from] tokio_postgres::Error),
     #[error("{table}.{column} of {id} is damaged")]
     Corrupt { table: &'static str, column: &'static str, id: String },
-    #[error("somebody else was faster")]
+    #[error("another transaction was faster")]
     Raced,
     #[error("no connection to the database: {0}")]
     NoConnection(String),
@@ -31,7 +31,7 @@ impl Fault {
         }
     }
 
-    /// Whether somebody else was in the way: the same transaction succeeds on its own.
+    /// Whether it collided with another transaction: the same one succeeds when tried again.
     pub(super) fn is_collision(&self) -> bool {
         let collided = |code: &SqlState| {
             *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
@@ -39,7 +39,7 @@ impl Fault {
         matches!(self, Self::Raced) || self.code().is_some_and(collided)
     }
 
-    /// Whether somebody else has held a lock for too long.
+    /// Whether another transaction has held a lock for too long.
     pub(super) fn is_blocked(&self) -> bool {
         self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }

@@ -48,9 +48,8 @@ pub(super) fn judging(name: &str, rows: &str) -> String {
     )
 }
 
-/// The verdict on rows of dead letters that stand beside their `lane`, as far as it can be had without
-/// their tasks, which lie elsewhere: 2 says that nothing speaks against it. Takes
-/// [`Terms::of_place`].
+/// The verdict on dead letters joined with their `lane`, as far as it is known without their tasks,
+/// which are in other tables: 2 means that nothing speaks against it. Takes [`Terms::of_place`].
 pub(super) const DEAD_VERDICT: &str = "CASE WHEN lane.tenant IS DISTINCT FROM $1 THEN 0
         WHEN $2::text IS NOT NULL AND lane.queue <> $2 THEN 1
         WHEN $3::text IS NOT NULL AND lane.type <> $3 THEN 1
@@ -133,7 +132,7 @@ impl<'a> Terms<'a> {
         })
     }
 
-    /// The verdicts on tasks that were found elsewhere. One that is not there is nobody's.
+    /// The verdicts on tasks that were found in other tables. A task that is gone has none.
     pub(super) async fn on(
         &self,
         snapshot: &Snapshot<'_>,
@@ -154,7 +153,7 @@ impl<'a> Terms<'a> {
         Ok(verdicts)
     }
 
-    /// Tasks that were found elsewhere, each with what speaks against it and its place.
+    /// Tasks that were found in other tables, each with what speaks against it and its place.
     pub(super) async fn looked_at<P: Copy>(
         &self,
         snapshot: &Snapshot<'_>,

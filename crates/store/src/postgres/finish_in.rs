@@ -13,10 +13,10 @@ use super::row;
 /// Why a task cannot be finished in this transaction, which can then only be rolled back.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
-    /// Somebody else has the task, or will have it: what was done must not be committed.
+    /// Another worker has the task, or will have it: what was done must not be committed.
     #[error("the lease was taken back")]
     LeaseLost,
-    /// An earlier transaction under the same lease was committed, whatever its caller was told.
+    /// An earlier transaction under the same lease was committed, even if its caller got no answer.
     #[error("the task was finished under this lease before")]
     AlreadyFinished,
     /// The result is larger than a result may be.

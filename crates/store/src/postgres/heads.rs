@@ -1,10 +1,10 @@
-//! Where this node believes that each range of the due table starts: tells without a query which
+//! Where this node believes that each range of the due table starts. This shows without a query which
 //! ranges are due, which lanes are drained, and when to wake up next.
 //!
-//! A belief is never later than the truth that this node could know of: whoever puts a task back
-//! lowers it, and only whoever has looked raises it, unless it was lowered since. What another node
-//! has put there and could not tell of is found when all ranges are listed again. A wrong belief
-//! costs a look or some time, and nothing else.
+//! A belief is never later than what this node could know: a task that is added lowers it, and only a
+//! read of the table raises it, unless it was lowered since. Tasks of another node whose notification
+//! was lost are found when all ranges are listed again. A wrong belief costs a read or some time, and
+//! nothing else.
 
 use std::collections::BTreeSet;
 
@@ -25,9 +25,9 @@ pub(super) struct Heads {
 struct Beliefs {
     by_range: HashMap<Range, Belief>,
     by_time: BTreeSet<(i64, Range)>,
-    /// Those of suspects once more: they are few, and every exchange asks for them.
-    suspects: BTreeSet<(i64, Range)>,
-    /// Counts what was heard.
+    /// Those of quarantined tasks once more: they are few, and every exchange asks for them.
+    quarantined: BTreeSet<(i64, Range)>,
+    /// Counts what this node has learned.
     version: u64,
     /// When the last look at all ranges began.
     listed: u64,
@@ -35,10 +35,10 @@ struct Beliefs {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Belief {
-    /// Nothing if the range is believed to be empty.
+    /// `None` if the range is believed to be empty.
     at: Option<i64>,
-    /// When something was last heard to be there.
-    heard: u64,
+    /// When a task was last added, in `version`.
+    added: u64,
     /// When a transaction of this node last said so, which had changed the range itself.
     settled: u64,
     /// Where those had begun to look that said so since the last look at all ranges began: the
@@ -46,7 +46,7 @@ struct Belief {
     since: i64,
 }
 
-/// A moment in what this node has heard: whoever looks into the table afterwards sees all of that.
+/// A moment in what this node has learned: a later read of the table sees all of that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment(u64);
 
@@ -54,7 +54,7 @@ pub(super) struct Moment(u64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) range: Range,
-    /// Where it began; it tells nothing of what lies before.
+    /// Where it began; what lies before is not known from it.
     pub(super) since: i64,
     /// What comes first from there on, if anything does.
     pub(super) head: Option<i64>,
@@ -79,7 +79,7 @@ impl Heads {
         let version = beliefs.next_version();
         let known = beliefs.get(range);
         let at = known.at.map_or(run_at, |known| known.min(run_at));
-        beliefs.set(range, Belief { at: Some(at), heard: version, ..known });
+        beliefs.set(range, Belief { at: Some(at), added: version, ..known });
     }
 
     /// What a committed transaction of this node has left of ranges. It looked after this moment.
@@ -88,7 +88,7 @@ impl Heads {
         let settled = beliefs.next_version();
         for Look { range, since, head } in looks {
             let known = beliefs.get(range);
-            let unseen = known.heard > moment.0 || known.at.is_some_and(|at| at < since);
+            let unseen = known.added > moment.0 || known.at.is_some_and(|at| at < since);
             let at = if unseen { earlier(known.at, head) } else { head };
             let is_next = known.settled > beliefs.listed;
             let since = if is_next { since.min(known.since) } else { since };
@@ -97,12 +97,12 @@ impl Heads {
     }
 
     /// What a look at all ranges has shown that began after this moment; those that it did not show
-    /// are empty. What was heard or settled meanwhile is known better, except for what lies before
-    /// where it was settled: a transaction that was open for long may have put it there. Answers the
-    /// earliest start that nobody had told of.
+    /// are empty. What was added or settled meanwhile is known better, except for what lies before
+    /// where it was settled: a transaction that was open for long may have added it. Answers with the
+    /// earliest start that was new to this node.
     pub(super) fn learn(&self, moment: Moment, heads: &HashMap<Range, i64>) -> Option<i64> {
         let mut beliefs = self.beliefs.lock();
-        let is_old = |belief: &Belief| belief.heard <= moment.0 && belief.settled <= moment.0;
+        let is_old = |belief: &Belief| belief.added <= moment.0 && belief.settled <= moment.0;
         let gone: Vec<_> = beliefs
             .by_range
             .iter()
@@ -112,19 +112,19 @@ impl Heads {
         for range in gone {
             beliefs.forget(range);
         }
-        let mut news = None;
+        let mut newest = None;
         for (range, at) in heads {
             let known = beliefs.get(*range);
             if known.settled > moment.0 && *at >= known.since {
                 continue;
             }
             if known.at.is_none_or(|known| *at < known) {
-                news = earlier(news, Some(*at));
+                newest = earlier(newest, Some(*at));
             }
             let at = if is_old(&known) { Some(*at) } else { earlier(known.at, Some(*at)) };
             beliefs.set(*range, Belief { at, ..known });
         }
-        news
+        newest
     }
 
     /// The ranges that start by this time and come first in the order of claims, and their starts.
@@ -154,14 +154,14 @@ impl Heads {
         beliefs.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
-    /// The ranges of suspects that start by this time.
-    pub(super) fn suspects(&self, by: i64, counts: impl Fn(LaneId) -> bool) -> Vec<Range> {
+    /// The ranges of quarantined tasks that start by this time.
+    pub(super) fn quarantined(&self, by: i64, counts: impl Fn(LaneId) -> bool) -> Vec<Range> {
         let beliefs = self.beliefs.lock();
-        let due = beliefs.suspects.iter().take_while(|(at, _)| *at <= by);
+        let due = beliefs.quarantined.iter().take_while(|(at, _)| *at <= by);
         due.map(|(_, range)| *range).filter(|range| counts(range.lane)).collect()
     }
 
-    /// Whether nothing in the lane is due, suspects aside.
+    /// Whether nothing in the lane is due, apart from quarantined tasks.
     pub(super) fn is_drained(&self, lane: LaneId, now: i64) -> bool {
         let beliefs = self.beliefs.lock();
         let due = |rank| beliefs.get(Range { lane, rank }).at.is_some_and(|at| at <= now);
@@ -184,8 +184,8 @@ impl Beliefs {
         self.by_range.insert(range, belief);
         if let Some(at) = belief.at {
             self.by_time.insert((at, range));
-            if range.is_suspect() {
-                self.suspects.insert((at, range));
+            if range.is_quarantined() {
+                self.quarantined.insert((at, range));
             }
         }
     }
@@ -193,7 +193,7 @@ impl Beliefs {
     fn forget(&mut self, range: Range) {
         if let Some(Belief { at: Some(at), .. }) = self.by_range.remove(&range) {
             self.by_time.remove(&(at, range));
-            self.suspects.remove(&(at, range));
+            self.quarantined.remove(&(at, range));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The dictionary of lanes, as far as this node has met them. Lanes are made and never change, so
 //! what is known stays true. Applications make lanes too, in transactions that may take long, so
-//! that numbers do not become visible in their order: what is new is told by transactions.
+//! that numbers do not become visible in their order: new lanes are found by their transactions.
 
 use std::sync::Arc;
 

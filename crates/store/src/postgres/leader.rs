@@ -1,4 +1,4 @@
-//! The lead: one row, taken and renewed by whoever may, in the statement itself.
+//! Leadership: one row, taken and renewed by conditional statements.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Leadership for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Whoever cannot lead now only looks, and writes nothing for it.
+    /// A node that cannot lead now only reads, and writes nothing.
     async fn take_lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
         let client = self.pool.get().await?;
         let id = Uuid::from_bytes(*node.as_bytes());
@@ -53,13 +53,13 @@ impl PostgresStore {
             if let Some(row) = rows.first() {
                 return read(row);
             }
-            // Another node was faster; the next look shows which.
+            // Another node was faster; the next read shows which.
         }
     }
 }
 
 /// Renews a lead that has not ended, or takes one that has, under the next term. Forgets nodes that
-/// have been silent for long: in a cluster that nobody joins, nothing else would.
+/// have been silent for long: in a cluster that no node joins, nothing else would.
 const TAKE: &str = "/* leader.take */ WITH forgotten AS (
         DELETE FROM duly.node WHERE checked_at < duly.now() - $4
     ) INSERT INTO duly.leader AS l (role, node, term, ends_at)

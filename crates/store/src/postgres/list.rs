@@ -3,7 +3,7 @@
 //! letters by id instead, since failed tasks are few among many; and where those that wait, run or
 //! have failed are few, they are looked up one by one.
 
-mod few;
+mod by_status;
 #[cfg(test)]
 mod tests;
 
@@ -76,7 +76,7 @@ impl<'a> Newest<'a> {
         let below = before.map_or(ids.end, |before| before.min(ids.end));
         let ids = row::uuid(ids.start)..row::uuid(below);
         let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
-        let few = few::newest_first(snapshot, filter, lanes.as_deref(), &ids).await?;
+        let few = by_status::newest_first(snapshot, filter, lanes.as_deref(), &ids).await?;
         let source = if let Some(ids) = few {
             Source::Few { ids: ids.into_iter() }
         } else if only_failed {

@@ -1,5 +1,5 @@
-//! What this node knows of the shared store, and how it learns. All of it but its name is derived from
-//! the database: a wrong belief costs time, never correctness.
+//! What this node knows of the shared store, and how it learns it. All of it but its id is derived from
+//! the database: outdated knowledge costs time, never correctness.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use super::clock::Estimate;
 use super::error::Result;
 use super::heads::{self, Heads};
 use super::lanes::Lanes;
-use super::notices::{News, Notices};
+use super::notifier::{Notification, Notifier};
 use super::pauses::Pauses;
 use super::pool::Pool;
 use super::range::LaneId;
 use super::row;
+use super::server_errors::ServerErrors;
 use super::sessions::{Session, Sessions};
-use super::trouble::Trouble;
 use super::wakes::Wakes;
 use super::weights::Weights;
 use crate::hints::Hints;
 
-/// A look begins so much earlier than the store's time, should commits become visible late.
+/// A claim looks this much before the store's time, since commits may become visible late.
 const LATE_MS: i64 = 200;
 
 /// One process that has the store open.
 pub struct Node {
-    /// Names it among those that have the store open; new with every opening.
+    /// New with every opening.
     pub(super) id: Uuid,
     pub(super) pool: Pool,
     pub(super) rules: Rules,
@@ -40,14 +40,14 @@ pub struct Node {
     pub(super) clock: Estimate,
     pub(super) weights: Weights,
     pub(super) hints: Hints,
-    pub(super) notices: Notices,
-    pub(super) trouble: Trouble,
-    /// Rings when holders of leases are to be told that they are gone.
+    pub(super) notifier: Notifier,
+    pub(super) server_errors: ServerErrors,
+    /// Notified when holders of leases are to learn that they are revoked.
     pub(super) revocations: Notify,
 }
 
 impl Node {
-    /// Makes this process known as a node, and looks around.
+    /// Registers this process as a node, and polls the store for the first time.
     pub(super) async fn join(pool: Pool, rules: Rules) -> Result<Self> {
         let client = pool.get().await?;
         let insert = "/* node.join */ INSERT INTO duly.node (started_at, checked_at)
@@ -65,27 +65,26 @@ impl Node {
             clock: Estimate::new(row.try_get(1)?),
             weights: Weights::default(),
             hints: Hints::default(),
-            notices: Notices::default(),
-            trouble: Trouble::default(),
+            notifier: Notifier::default(),
+            server_errors: ServerErrors::default(),
             revocations: Notify::new(),
         };
         node.make_next_days().await?;
-        node.look_around().await?;
+        node.poll().await?;
         Ok(node)
     }
 
-    /// About what time it is at the server.
+    /// About what time it is on the server.
     pub(super) fn estimate(&self) -> i64 {
         self.pool.clock().map_or_else(|| self.clock.now(), |clock| clock.now().millis())
     }
 
-    /// Since when something may be due in a range that is believed to be empty.
+    /// Since when a task may be due in a range that is believed to be empty.
     pub(super) fn probed_since(&self, now: i64) -> i64 {
         now - LATE_MS
     }
 
-    /// Tells of lanes whether a session may be granted something from them, by this claim if there
-    /// is one.
+    /// Whether a session may be granted tasks of a lane, by this claim if there is one.
     pub(super) fn claimable(
         &self,
         session: &Session,
@@ -117,7 +116,7 @@ impl Node {
         self.pauses.set(tenant, queue, paused);
     }
 
-    /// Makes what a committed transaction has changed known, here and to whoever waits.
+    /// Makes what a committed transaction has changed known, here and to other nodes.
     pub(super) fn wake(&self, mut wakes: Wakes) {
         for (lane, id) in wakes.take_lanes() {
             self.lanes.remember(id, lane);
@@ -126,35 +125,35 @@ impl Node {
             self.heads.add(range, at);
         }
         if wakes.has_revoked() {
-            self.notices.tell(|news| news.revoked = true);
+            self.notifier.notify(|it| it.revoked = true);
             self.revocations.notify_one();
         }
         let Some(hint) = self.hint(&wakes) else { return };
-        self.notices.tell(|news| {
-            wakes.ranges().for_each(|(range, at)| news.add(range, at));
-            wakes.any().into_iter().for_each(|due| news.anywhere(due.millis()));
+        self.notifier.notify(|notification| {
+            wakes.ranges().for_each(|(range, at)| notification.add(range, at));
+            wakes.any().into_iter().for_each(|due| notification.anywhere(due.millis()));
         });
         self.hints.send(hint);
     }
 
-    /// Takes what another node has told.
-    pub(super) async fn take(&self, news: News) -> Result<()> {
-        self.notices.set_heard(true);
-        if news.revoked {
+    /// Applies a notification of another node.
+    pub(super) async fn receive(&self, notification: Notification) -> Result<()> {
+        self.notifier.set_has_listeners(true);
+        if notification.revoked {
             self.revocations.notify_one();
         }
         let mut wakes = Wakes::default();
         let unknown = |lane| self.lanes.get(lane).is_none();
-        if news.ranges.keys().any(|range| unknown(range.lane)) {
+        if notification.ranges.keys().any(|range| unknown(range.lane)) {
             let client = self.pool.get().await?;
             self.lanes.load(&client).await?;
         }
-        for (range, at) in news.ranges {
+        for (range, at) in notification.ranges {
             self.heads.add(range, at);
             wakes.add(range, at);
         }
-        if let Some(due) = news.anywhere {
-            self.look_around().await?;
+        if let Some(due) = notification.anywhere {
+            self.poll().await?;
             wakes.anywhere(row::instant(due));
         }
         self.hint(&wakes).into_iter().for_each(|hint| self.hints.send(hint));
@@ -169,13 +168,12 @@ impl Node {
         wakes.hint(name)
     }
 
-    /// Reads the lanes and where everything starts, from the beginning. What nobody has told of is
-    /// hinted at.
-    pub(super) async fn look_around(&self) -> Result<()> {
+    /// Reads all lanes and where each range starts. Sends a hint for what no notification has named.
+    pub(super) async fn poll(&self) -> Result<()> {
         let client = self.pool.get().await?;
         let moment = self.heads.moment_of_list();
         let starts = heads::list(&client).await?;
-        // Afterwards, so that no range is in a lane that nobody knows.
+        // Afterwards, so that every range is in a known lane.
         self.lanes.load(&client).await?;
         let found = self.heads.learn(moment, &starts);
         if let Some(earliest) = found {

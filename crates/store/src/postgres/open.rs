@@ -16,7 +16,7 @@ pub enum OpenError {
     /// The address makes no sense.
     #[error("not an address such as postgres://user:password@host:5432/database: {0}")]
     Address(String),
-    /// Nobody answers there, or not as a server of PostgreSQL would.
+    /// Nothing answers there, or not as a PostgreSQL server would.
     #[error(
         "cannot reach PostgreSQL at {place}: {reason}; is it running, and is this its address?"
     )]
@@ -122,6 +122,7 @@ pub(super) async fn outdated(config: &Config, client: &Client, error: migrate::E
     let place = place(config);
     match error {
         migrate::Error::Newer(newer) => OpenError::Newer(newer.to_string()),
+        migrate::Error::Changed(changed) => OpenError::Unsuitable(changed.to_string()),
         migrate::Error::Postgres(error) if is_forbidden(&error) => {
             let reason = error::chain(&error);
             if migrate::is_begun(client).await {
@@ -205,7 +206,7 @@ fn refused(place: &str, error: &tokio_postgres::Error) -> OpenError {
             OpenError::Database { place, reason }
         }
         Some(_) => OpenError::Database { place, reason: error::explain(error) },
-        // The driver tells these apart by nothing else.
+        // The driver has no other way to distinguish these.
         None if reason.starts_with("error performing TLS handshake") => {
             OpenError::Unsafe { place, reason }
         }

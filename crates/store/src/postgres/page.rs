@@ -2,7 +2,7 @@
 //! page is full, large enough, or has cost enough. Only then are its tasks read.
 //!
 //! A page may come upon tasks of other tenants. They are part of what it costs and count towards its
-//! end, but `scanned` leaves them out: how much others have is not told.
+//! end, but `scanned` leaves them out: how many tasks other tenants have stays secret.
 
 use std::future::Future;
 
@@ -85,7 +85,7 @@ impl Iterator for Portions {
 }
 
 /// Takes what fits from rows, which read one moment. One task more than asked for is looked for,
-/// which tells whether there is a next page.
+/// which shows whether there is a next page.
 pub(super) async fn fill<R: Rows + Send>(
     snapshot: &Snapshot<'_>,
     tenant: &TenantName,

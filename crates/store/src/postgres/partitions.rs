@@ -22,8 +22,8 @@ pub(super) fn day(millis: i64) -> i32 {
     i32::try_from(millis.div_euclid(DAY_MS)).unwrap_or(i32::MAX)
 }
 
-/// How long a submit waits for somebody who has made the same and not committed it yet. Others who
-/// submit wait for it meanwhile.
+/// How long a submit waits for another transaction that creates the same day and has not committed yet.
+/// Other submits wait for it meanwhile.
 pub(super) const SUBMIT_PATIENCE: &str = "1s";
 
 impl Node {
@@ -41,7 +41,7 @@ impl Node {
             WHERE to_regclass('duly.task_' || to_char(date '1970-01-01' + d.day, 'YYYYMMDD'))
                   IS NULL";
         for row in client.query(select, &[&days]).await? {
-            // One transaction each: whoever waits for one of them waits for no more.
+            // One transaction each: others wait for one of them and no more.
             let day: i32 = row.try_get(0)?;
             let make = "/* partition.make */ SELECT set_config('lock_timeout', $2, true),
                 duly.make_day($1)";

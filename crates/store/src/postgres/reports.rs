@@ -1,4 +1,4 @@
-//! Reading what attempts have told.
+//! Reading what attempts have reported.
 
 use std::sync::Arc;
 

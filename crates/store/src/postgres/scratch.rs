@@ -29,7 +29,7 @@ DECLARE
 BEGIN
     FOR one IN SELECT c.oid::regclass AS name FROM pg_catalog.pg_class c
                WHERE c.relnamespace = 'duly'::regnamespace AND c.relkind IN ('r', 'p')
-                 AND NOT c.relispartition AND c.relname <> 'migration'
+                 AND NOT c.relispartition AND c.relname NOT IN ('migration', 'functions')
     LOOP
         EXECUTE format('DELETE FROM %s', one.name);
     END LOOP;
@@ -82,7 +82,7 @@ impl Scratch {
     }
 }
 
-/// Takes the first name that nobody has.
+/// Takes the first free name.
 async fn hold(client: &Client) -> String {
     let lock =
         "SELECT n FROM generate_series(1, 1000) n WHERE pg_try_advisory_lock(7222, n) LIMIT 1";

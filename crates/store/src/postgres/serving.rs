@@ -1,4 +1,4 @@
-//! Who could run tasks of a lane, as far as the database tells: sessions of other processes.
+//! The sessions of other processes that could run tasks of a lane.
 
 use duly_core::id::SessionId;
 use duly_core::limits::SERVING_ROWS;

@@ -36,7 +36,7 @@ impl Session {
         Self { opened, served: Mutex::default() }
     }
 
-    /// Tells of lanes whether it serves them.
+    /// Whether it serves a lane.
     pub(super) fn serves(&self, lanes: &Lanes) -> impl Fn(LaneId) -> bool + use<> {
         let mut served = self.served.lock();
         let new = lanes.after(served.of_first);
@@ -75,7 +75,7 @@ impl Sessions {
         self.known.read().get(&id).cloned()
     }
 
-    /// A session, asking for it if it was opened elsewhere; nothing if it is not open.
+    /// A session, read from the database if another node opened it; `None` if it is not open.
     pub(super) async fn fetch(
         &self,
         client: &impl GenericClient,

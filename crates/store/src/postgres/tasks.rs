@@ -46,7 +46,7 @@ impl Leases for PostgresStore {
         if exchange.finishes.len() > STORE_BATCH || claimed > STORE_BATCH {
             return Err(Error::TooLarge { what: "a batch of leases", limit: STORE_BATCH });
         }
-        Ok(self.trade(&exchange).await?)
+        Ok(self.finish_and_claim(&exchange).await?)
     }
 
     async fn extend(&self, order: ExtendLeases) -> store::Result<Vec<Extended>> {

@@ -34,7 +34,7 @@ pub(super) fn parse(url: &str) -> Result<Config, tokio_postgres::Error> {
     Ok(config)
 }
 
-/// Whether nobody can listen on the way there.
+/// Whether the way there is private.
 fn is_near(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,

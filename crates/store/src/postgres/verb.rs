@@ -2,7 +2,7 @@
 //! changes nothing but the database; what this node must know is applied after the commit.
 //!
 //! Every transaction takes its locks in the same order: session, tasks by their ids, due rows, grants,
-//! the rest. Whoever is in another's way all the same is rolled back and tries again.
+//! the rest. If two collide all the same, the server rolls one back, and it is tried again.
 
 mod bulk;
 mod cancel;
@@ -16,7 +16,6 @@ mod finish;
 mod insert;
 mod items;
 mod keys;
-mod ledger;
 mod log;
 pub(super) mod pause;
 mod progress;
@@ -26,7 +25,6 @@ mod replay;
 mod report;
 mod retry;
 mod session;
-mod state;
 mod submit;
 mod take_back;
 
@@ -44,7 +42,7 @@ use super::range::{LaneId, Range};
 use super::wakes::Wakes;
 use super::{PostgresStore, row};
 
-/// How often a transaction is tried that others get in the way of.
+/// How often a transaction is tried that collides with others.
 const TRIES: u32 = 5;
 
 /// What a verb works on.
@@ -120,11 +118,11 @@ impl<'a> Scope<'a> {
 impl PostgresStore {
     /// Runs a verb in a transaction of its own.
     pub(super) async fn run<V: Verb>(&self, verb: &V) -> Result<V::Answer> {
-        self.insist(|| self.run_once(verb)).await
+        self.retry_on_collision(|| self.run_once(verb)).await
     }
 
-    /// Tries again what others got in the way of.
-    async fn insist<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
+    /// Tries a transaction again if it collided with another.
+    async fn retry_on_collision<T, F>(&self, attempt: impl Fn() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
@@ -132,12 +130,12 @@ impl PostgresStore {
         loop {
             match attempt().await {
                 Err(fault) if fault.is_collision() && tries < TRIES => tries += 1,
-                answer => return self.trouble.noting(self.with_cause(answer).await),
+                answer => return self.server_errors.note(self.with_cause(answer).await),
             }
         }
     }
 
-    /// What a statement means that the server does not understand: that a newer node was here.
+    /// A statement that the server does not understand may mean that a newer node changed the schema.
     async fn with_cause<T>(&self, answer: Result<T>) -> Result<T> {
         if answer.as_ref().is_err_and(Fault::is_misunderstood) {
             drop(self.pool.look_at_schema().await?);
@@ -162,8 +160,8 @@ impl PostgresStore {
     }
 }
 
-/// What is about to be committed. Should the caller go away meanwhile, nobody knows whether it is; it
-/// is made known all the same, since that costs a look at the most.
+/// What is about to be committed. If the caller goes away meanwhile, it is unknown whether it is; it is
+/// made known all the same, since a wrong belief costs a read at most.
 pub(super) struct Committing<'a> {
     store: &'a PostgresStore,
     wakes: Option<Wakes>,

@@ -12,15 +12,15 @@ use super::range::{LaneId, Range};
 pub(super) struct Wakes {
     /// The earliest new run time of each range.
     added: HashMap<Range, i64>,
-    /// Ranges out of which something was taken.
+    /// Ranges from which tasks were removed.
     removed: HashSet<Range>,
-    /// Ranges that were looked at after all that.
+    /// Ranges that were read after all that.
     seen: HashSet<Range>,
-    /// From when on somebody may claim something that was there before.
+    /// From when on tasks can be claimed that were there before.
     anywhere: Option<Timestamp>,
-    /// Lanes that were made.
+    /// Lanes that were created.
     lanes: HashMap<Lane, LaneId>,
-    /// Whether leases were taken back whose holders are to be told.
+    /// Whether leases were revoked whose holders are to be notified.
     revoked: bool,
 }
 
@@ -31,27 +31,27 @@ impl Wakes {
         *known = run_at.min(*known);
     }
 
-    /// A task waits in this range no more.
+    /// A task no longer waits in this range.
     pub(super) fn remove(&mut self, range: Range) {
         self.removed.insert(range);
     }
 
-    /// The range was looked at: its start is known better than from here.
+    /// The range was read: its start is known better than from here.
     pub(super) fn seen(&mut self, range: Range) {
         self.seen.insert(range);
     }
 
-    /// Something can be claimed by somebody.
+    /// Tasks can be claimed in any lane.
     pub(super) fn anywhere(&mut self, due: Timestamp) {
         self.anywhere = Some(self.anywhere.map_or(due, |known| known.min(due)));
     }
 
-    /// Leases were taken back, and their holders are to be told.
+    /// Leases were revoked, and their holders are to be notified.
     pub(super) fn revoke(&mut self) {
         self.revoked = true;
     }
 
-    /// Whether holders of leases are to be told that they are gone.
+    /// Whether holders of leases are to be notified that these are revoked.
     pub(super) fn has_revoked(&self) -> bool {
         self.revoked
     }
@@ -70,12 +70,12 @@ impl Wakes {
         std::mem::take(&mut self.lanes)
     }
 
-    /// From when on somebody may claim something that was there before.
+    /// From when on tasks can be claimed that were there before.
     pub(super) fn any(&self) -> Option<Timestamp> {
         self.anywhere
     }
 
-    /// Ranges out of which something was taken and which nobody has looked at since.
+    /// Ranges from which tasks were removed and that were not read since.
     pub(super) fn unsettled(&self) -> Vec<Range> {
         self.removed.difference(&self.seen).copied().collect()
     }
@@ -85,13 +85,13 @@ impl Wakes {
         self.added.iter().map(|(range, at)| (*range, *at))
     }
 
-    /// The same without those that were looked at.
+    /// The same without those that were read.
     pub(super) fn unseen(&self) -> impl Iterator<Item = (Range, i64)> {
         self.ranges().filter(|(range, _)| !self.seen.contains(range))
     }
 
-    /// Whom to wake, if anybody. Nobody is woken for a lane whose queue is paused: whoever resumes
-    /// it wakes them.
+    /// The hint to send, if any. A lane whose queue is paused is left out: to resume it sends a hint of
+    /// its own.
     pub(super) fn hint(&self, name: impl Fn(LaneId) -> Option<Lane>) -> Option<Hint> {
         let mut hint = self.anywhere.map(Hint::anywhere);
         let mut named: HashMap<LaneId, i64> = HashMap::default();

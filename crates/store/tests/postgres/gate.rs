@@ -59,7 +59,7 @@ impl Gate {
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
             WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0";
         let ended: i64 = self.watcher.query_one(end, &[]).await.unwrap().get(0);
-        assert!(ended > 0, "somebody waits");
+        assert!(ended > 0, "a statement waits");
     }
 
     /// The number that a statement answers with.

@@ -4,10 +4,12 @@
 
 mod clock;
 mod gate;
+mod grant;
 mod nodes;
 mod plans;
 mod races;
 mod retention;
 mod rights;
+mod schema;
 mod start;
 mod world;

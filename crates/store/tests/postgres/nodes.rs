@@ -16,7 +16,7 @@ async fn what_one_node_stores_is_claimed_at_another() {
     let Some(world) = World::new().await else { return };
     let session = world.open(1, 1, Home::Local).await;
     assert!(world.claim(1, session, 1).await.is_empty());
-    world.hear(0, 1).await;
+    world.await_notification(0, 1).await;
     assert!(!world.claim(1, session, 1).await.is_empty());
 }
 
@@ -56,8 +56,8 @@ async fn two_nodes_share_no_task() {
     let ids: HashSet<_> = tasks.iter().map(|task| task.id).collect();
     world.submit(0, tasks).await;
     let sessions = [world.open(0, 1, Home::Local).await, world.open(1, 2, Home::Local).await];
-    // The second one was open before there was anything to claim, and may not have heard of it.
-    world.hear(0, 1).await;
+    // The second one was open before there was anything to claim, and may not have been notified of it.
+    world.await_notification(0, 1).await;
     let work = |node: usize| {
         let (world, session) = (&world, sessions[node]);
         async move {
@@ -80,7 +80,7 @@ async fn two_nodes_share_no_task() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_day_is_made_once_by_whoever_needs_it() {
+async fn a_missing_day_is_created_once() {
     let Some(world) = World::new().await else { return };
     let far = |number| vec![world.task(number, 100 * DAY), world.task(number, 399 * DAY)];
     let both = tokio::join!(world.submit(0, far(1)), world.submit(1, far(2)));

@@ -20,7 +20,7 @@ use crate::world::{World, success};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DAYS: u32 = 40;
-/// The server tells the plan of each statement to whoever runs it.
+/// The server sends the plan of each statement to the connection that runs it.
 const SETTINGS: &[(&str, &str)] = &[
     ("session_preload_libraries", "auto_explain"),
     ("auto_explain.log_min_duration", "0"),
@@ -124,7 +124,7 @@ impl Watched {
         let stored = self.see("hand-off", submit).await.unwrap();
         assert!(matches!(stored[..], [Submitted::HandedOff { epoch: 1, .. }]), "{stored:?}");
         let success = Outcome::Success { result: None };
-        self.trade("finish", vec![Finish::new(id, 1, success)], None).await;
+        self.exchange("finish", vec![Finish::new(id, 1, success)], None).await;
     }
 
     /// Lets everything end that is due.
@@ -142,7 +142,7 @@ impl Watched {
         }
     }
 
-    async fn trade(
+    async fn exchange(
         &self,
         call: &'static str,
         finishes: Vec<Finish>,
@@ -150,9 +150,9 @@ impl Watched {
     ) -> Vec<Lease> {
         let node = &self.world.nodes[0];
         let exchange = Exchange { session: self.session, finishes, claim };
-        let traded = self.see(call, node.exchange(exchange)).await.unwrap();
-        assert!(traded.finished.iter().all(|it| *it == Finished::Done), "{call}: {traded:?}");
-        traded.leases
+        let exchanged = self.see(call, node.exchange(exchange)).await.unwrap();
+        assert!(exchanged.finished.iter().all(|it| *it == Finished::Done), "{call}: {exchanged:?}");
+        exchanged.leases
     }
 }
 
@@ -196,9 +196,9 @@ async fn every_call(it: &Watched) {
     it.world.clock.advance(DAY);
     it.submit().await;
     let claim = it.claim(60);
-    let mut leases = it.trade("claim", vec![], claim.clone()).await;
+    let mut leases = it.exchange("claim", vec![], claim.clone()).await;
     assert_eq!(leases.len(), 60, "both days");
-    assert_eq!(it.trade("repeated claim", vec![], claim.clone()).await.len(), 60);
+    assert_eq!(it.exchange("repeated claim", vec![], claim.clone()).await.len(), 60);
     let (node, session) = (&it.world.nodes[0], it.session);
     let extend = |it: &Lease| Extend { task: it.task, epoch: it.epoch, by: DAY };
     let order = ExtendLeases { session, leases: leases[35..45].iter().map(extend).collect() };
@@ -208,11 +208,11 @@ async fn every_call(it: &Watched) {
     assert!(it.see("beat", node.beat(beat)).await.unwrap());
     let (ended, rest) = (success(&leases[30..50]), [&leases[..30], &leases[50..]].concat());
     let claim = it.claim(20);
-    leases = it.trade("large exchange", ended.clone(), claim).await;
-    it.trade("repeated finish", ended, None).await;
+    leases = it.exchange("large exchange", ended.clone(), claim).await;
+    it.exchange("repeated finish", ended, None).await;
     let claim = it.claim(1);
-    it.trade("small exchange", success(&leases[..5]), claim).await;
-    it.trade("failures", failures(&rest[25..35]), None).await;
+    it.exchange("small exchange", success(&leases[..5]), claim).await;
+    it.exchange("failures", failures(&rest[25..35]), None).await;
     let of_both = [&rest[20..25], &rest[35..]].concat();
     let ids: Vec<TaskId> = of_both.iter().map(|lease| lease.task).collect();
     let tenant = TenantName::default_tenant();

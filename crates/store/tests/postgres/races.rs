@@ -25,11 +25,11 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 impl World {
     async fn finish(&self, node: usize, session: SessionId, task: TaskId, epoch: u32) -> Finished {
         let finishes = vec![Finish::new(task, epoch, Outcome::Success { result: None })];
-        self.trade(node, Exchange { session, finishes, claim: None }).await.finished[0]
+        self.exchange(node, Exchange { session, finishes, claim: None }).await.finished[0]
     }
 
     /// As callers do: again, until it is answered.
-    async fn trade(&self, node: usize, exchange: Exchange) -> Exchanged {
+    async fn exchange(&self, node: usize, exchange: Exchange) -> Exchanged {
         again(|| self.nodes[node].exchange(exchange.clone())).await
     }
 
@@ -121,7 +121,7 @@ async fn a_task_that_waits_again_is_not_forgotten_with_a_stale_row() {
     client.batch_execute(stale).await.unwrap();
     gate.shut("SELECT FROM duly.due FOR UPDATE").await;
     let finishes = leases.iter().map(Lease::release).collect();
-    let release = world.trade(1, Exchange { session, finishes, claim: None });
+    let release = world.exchange(1, Exchange { session, finishes, claim: None });
     let take = async {
         assert!(gate.holds(1).await, "to wait again is to wait for the claim");
         gate.open_after("DELETE FROM duly.due").await;
@@ -134,7 +134,7 @@ async fn a_task_that_waits_again_is_not_forgotten_with_a_stale_row() {
 /// Whoever looks at late leases of a session while another node ends it, and dies, does not put off
 /// the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_ended_session_holds_is_overdue_whoever_looks_at_it() {
+async fn what_an_ended_session_holds_is_overdue() {
     let Some(world) = World::new().await else { return };
     let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
     let (late, other) = (world.task(1, Duration::ZERO), world.task(2, Duration::ZERO));
@@ -196,7 +196,7 @@ async fn a_batch_is_not_released_under_the_claim_that_acknowledges_it() {
     assert!(races > 0, "they met at the gate");
 }
 
-/// Whoever comes first wins, and the other one sees it.
+/// The first one wins, and the other one sees it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outcome_and_the_end_of_its_session_exclude_each_other() {
     let Some(world) = World::new().await else { return };
@@ -338,7 +338,7 @@ async fn one_key_gives_one_task_at_two_nodes_across_midnight() {
     assert!(races > 0, "they met at the gate");
 }
 
-/// Whoever writes many rows does so in the order of their ids, in whichever order they are named.
+/// All transactions write rows in the order of their ids, in whichever order they are named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_in_opposite_orders_do_not_wait_for_each_other() {
     let Some(world) = World::new().await else { return };
@@ -397,7 +397,7 @@ async fn an_exchange_survives_the_end_of_its_connection() {
         };
         let (answer, ()) = tokio::join!(world.nodes[0].exchange(exchange.clone()), cut);
         // The caller asks again, whatever it was told.
-        let again = world.trade(0, exchange).await;
+        let again = world.exchange(0, exchange).await;
         if let Ok(answer) = answer {
             assert_eq!(answer.leases, again.leases);
         }

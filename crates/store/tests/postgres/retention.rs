@@ -1,4 +1,4 @@
-//! Days that are over, and whoever still needs them.
+//! Days that are over, and transactions that still need them.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::world::World;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Somebody is about to store a task of a past day, or to have one run again.
+/// A transaction is about to store or replay a task of a past day.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_day_that_somebody_needs_is_not_dropped() {
+async fn a_day_in_use_is_not_dropped() {
     let Some(world) = World::new().await else { return };
     let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
     let (task, day) = (world.task(1, Duration::ZERO), world.clock.now());
@@ -32,7 +32,7 @@ async fn a_day_that_somebody_needs_is_not_dropped() {
     assert!(!world.has_day(day).await);
 }
 
-/// To make sure that nothing of a day is kept stops nobody: every grant and every outcome locks all
+/// To make sure that nothing of a day is kept blocks nothing: every grant and every outcome locks all
 /// days, if only to find that it is not about them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_goes_on_while_a_day_is_looked_through() {

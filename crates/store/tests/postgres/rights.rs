@@ -54,3 +54,18 @@ async fn an_application_may_only_submit_and_finish() {
     }
     client.batch_execute("SELECT duly.submit('email', '{}')").await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_owner_changes_the_schema() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    client.batch_execute("SET ROLE duly_engine").await.unwrap();
+    for statement in [
+        "INSERT INTO duly.migration (version) VALUES (9999)",
+        "UPDATE duly.functions SET version = 9999",
+        "DELETE FROM duly.functions",
+    ] {
+        let error = client.batch_execute(statement).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
+    }
+}

@@ -133,12 +133,12 @@ impl World {
         task.unwrap().status
     }
 
-    /// Waits until a node has heard of something, which another one does again and again: news may
-    /// get lost while nodes come up.
-    pub(crate) async fn hear(&self, teller: usize, listener: usize) {
+    /// Waits until a node has received a notification; another node sends them again and again, since
+    /// some may get lost while nodes come up.
+    pub(crate) async fn await_notification(&self, sender: usize, listener: usize) {
         for number in 1.. {
-            assert!(number < 100, "no news arrive");
-            self.submit(teller, vec![self.task(number, Duration::ZERO)]).await;
+            assert!(number < 100, "no notification arrives");
+            self.submit(sender, vec![self.task(number, Duration::ZERO)]).await;
             let hint =
                 tokio::time::timeout(Duration::from_millis(200), self.nodes[listener].hint());
             if hint.await.is_ok() {

@@ -1,6 +1,6 @@
 //! Checks a database that nodes share.
 
-use duly_store::postgres::survey::{Survey, survey};
+use duly_store::postgres::inspection::{Inspection, inspect};
 
 use super::server::Expected;
 use super::{Finding, State};
@@ -8,7 +8,7 @@ use crate::wiring::StoreUrl;
 
 /// Checks the database. Also returns which server to expect.
 pub(super) async fn check(url: &StoreUrl) -> (Vec<Finding>, Expected) {
-    match survey(url.reveal()).await {
+    match inspect(url.reveal()).await {
         Ok(found) => (findings(&found), expected(&found)),
         Err(error) => {
             let remedy = "fix this, then run duly doctor again";
@@ -18,8 +18,8 @@ pub(super) async fn check(url: &StoreUrl) -> (Vec<Finding>, Expected) {
     }
 }
 
-fn findings(found: &Survey) -> Vec<Finding> {
-    let Survey { place, version, encoding, .. } = found;
+fn findings(found: &Inspection) -> Vec<Finding> {
+    let Inspection { place, version, encoding, .. } = found;
     vec![
         Finding::ok("postgresql", format!("{version} at {place}")),
         Finding::ok("encoding", encoding),
@@ -28,7 +28,7 @@ fn findings(found: &Survey) -> Vec<Finding> {
     ]
 }
 
-fn schema(found: &Survey) -> Finding {
+fn schema(found: &Inspection) -> Finding {
     const CHECK: &str = "schema";
     let remedy = "run duly migrate up, or start a node, which does the same";
     match (found.applied, found.known) {
@@ -42,9 +42,9 @@ fn schema(found: &Survey) -> Finding {
 }
 
 /// Whether a commit survives a power failure.
-fn commits(found: &Survey) -> Finding {
+fn commits(found: &Inspection) -> Finding {
     const CHECK: &str = "commits";
-    let Survey { synchronous_commit, fsync, .. } = found;
+    let Inspection { synchronous_commit, fsync, .. } = found;
     if fsync == "off" {
         let detail = "fsync is off: a power failure loses tasks, or the whole database";
         let remedy = "set fsync = on in postgresql.conf";
@@ -59,7 +59,7 @@ fn commits(found: &Survey) -> Finding {
     Finding::ok(CHECK, format!("fsync {fsync}, synchronous_commit {synchronous_commit}"))
 }
 
-fn expected(found: &Survey) -> Expected {
+fn expected(found: &Inspection) -> Expected {
     match found.addresses.first() {
         Some(address) => Expected::Running {
             why: format!("a node of this database listens on {address}"),
@@ -77,8 +77,8 @@ fn expected(found: &Survey) -> Expected {
 mod tests {
     use super::*;
 
-    fn found() -> Survey {
-        Survey {
+    fn found() -> Inspection {
+        Inspection {
             place: "db:5432/duly".to_owned(),
             version: "16.4".to_owned(),
             encoding: "UTF8".to_owned(),
@@ -94,10 +94,10 @@ mod tests {
     fn what_is_not_as_it_should_be_comes_with_a_remedy() {
         assert!(findings(&found()).iter().all(|finding| finding.state == State::Ok));
         for (bad, words) in [
-            (Survey { applied: 0, ..found() }, "there is no schema yet"),
-            (Survey { applied: 9, ..found() }, "9 of 10"),
-            (Survey { fsync: "off".to_owned(), ..found() }, "fsync is off"),
-            (Survey { synchronous_commit: "off".to_owned(), ..found() }, "duly.submit"),
+            (Inspection { applied: 0, ..found() }, "there is no schema yet"),
+            (Inspection { applied: 9, ..found() }, "9 of 10"),
+            (Inspection { fsync: "off".to_owned(), ..found() }, "fsync is off"),
+            (Inspection { synchronous_commit: "off".to_owned(), ..found() }, "duly.submit"),
         ] {
             let all = findings(&bad);
             let one = all.iter().find(|finding| finding.state != State::Ok).unwrap();

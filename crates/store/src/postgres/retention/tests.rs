@@ -6,16 +6,16 @@ use duly_core::id::TaskId;
 use duly_core::ports::store::{Expiry as _, Sweep};
 use duly_core::state::Status;
 
-use crate::postgres::handmade::Handmade;
+use crate::postgres::task_state::test_rows::TestRows;
 
 /// Sweeps what ended before noon of this day; how many each call has deleted.
-async fn sweep(handmade: &Handmade, day: i64) -> Vec<u32> {
-    let before = Some(handmade.noon_of(day));
+async fn sweep(rows: &TestRows, day: i64) -> Vec<u32> {
+    let before = Some(rows.noon_of(day));
     let (success_before, cancelled_before) = (before, before);
     let mut sweep = Sweep { success_before, cancelled_before, failed_before: None, after: None };
     let mut calls = Vec::new();
     loop {
-        let swept = handmade.store.sweep(sweep).await.unwrap();
+        let swept = rows.store.sweep(sweep).await.unwrap();
         calls.push(swept.deleted);
         assert!(swept.next.is_none_or(|next| Some(next) > sweep.after), "it goes forward");
         sweep.after = swept.next;
@@ -26,114 +26,109 @@ async fn sweep(handmade: &Handmade, day: i64) -> Vec<u32> {
 }
 
 /// How many days there are.
-async fn days(handmade: &Handmade) -> i64 {
-    handmade
-        .number("SELECT count(*) FROM pg_inherits WHERE inhparent = 'duly.task'::regclass")
-        .await
+async fn days(rows: &TestRows) -> i64 {
+    rows.number("SELECT count(*) FROM pg_inherits WHERE inhparent = 'duly.task'::regclass").await
 }
 
-async fn left(handmade: &Handmade, table: &str) -> i64 {
-    handmade.number(&format!("SELECT count(*) FROM duly.{table}")).await
+async fn left(rows: &TestRows, table: &str) -> i64 {
+    rows.number(&format!("SELECT count(*) FROM duly.{table}")).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_day_of_which_nothing_is_kept_is_dropped() {
-    let Some(handmade) = Handmade::new().await else { return };
-    handmade.days(4).await;
-    let lane = handmade.lane("a").await;
+    let Some(rows) = TestRows::new().await else { return };
+    rows.days(4).await;
+    let lane = rows.lane("a").await;
     for (day, tasks) in [(0, 5), (1, 3)] {
         for number in 0..tasks {
             let status = if number == 0 { Status::Cancelled } else { Status::Success };
-            handmade.task(lane, day, number, status).await;
+            rows.task(lane, day, number, status).await;
         }
     }
-    handmade
-        .run(
-            "INSERT INTO duly.log (task, epoch, start, at, run, attempt, text)
+    rows.run(
+        "INSERT INTO duly.log (task, epoch, start, at, run, attempt, text)
                  SELECT id, 1, 0, 0, 1, 1, 'x' FROM duly.task;
              INSERT INTO duly.attempt (task, epoch, run, attempt, started_at, ended_at, error)
                  SELECT id, 1, 1, 1, 0, 0, 'x' FROM duly.task;
              INSERT INTO duly.progress (task, at, done) SELECT id, 0, 0 FROM duly.task",
-        )
-        .await;
-    let before = days(&handmade).await;
-    let calls = sweep(&handmade, 1).await;
+    )
+    .await;
+    let before = days(&rows).await;
+    let calls = sweep(&rows, 1).await;
     assert_eq!(calls[0], 5, "the whole first day");
-    assert_eq!(days(&handmade).await, before - 1);
+    assert_eq!(days(&rows).await, before - 1);
     for table in ["task", "log", "attempt", "progress"] {
-        assert_eq!(left(&handmade, table).await, 3, "{table}: those of the second day are kept");
+        assert_eq!(left(&rows, table).await, 3, "{table}: those of the second day are kept");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_day_of_which_something_is_kept_is_swept_page_by_page() {
-    let Some(handmade) = Handmade::new().await else { return };
-    handmade.days(6).await;
-    let lane = handmade.lane("a").await;
+    let Some(rows) = TestRows::new().await else { return };
+    rows.days(6).await;
+    let lane = rows.lane("a").await;
     let mut kept = Vec::new();
     for (day, status) in [(0, Status::Pending), (1, Status::Running), (2, Status::Failed)] {
-        handmade.task(lane, day, 1, Status::Success).await;
-        kept.push(handmade.task(lane, day, 2, status).await);
+        rows.task(lane, day, 1, Status::Success).await;
+        kept.push(rows.task(lane, day, 2, status).await);
     }
-    handmade
-        .run(
-            "INSERT INTO duly.dlq (task, failed_at, lane, error_group)
+    rows.run(
+        "INSERT INTO duly.dlq (task, failed_at, lane, error_group)
              SELECT id, finished_at, lane, 0 FROM duly.task WHERE status = 4",
-        )
-        .await;
+    )
+    .await;
     // This one ended long after it was due.
-    kept.push(handmade.task(lane, 3, 1, Status::Success).await);
-    let late = handmade.noon_of(5).millis();
+    kept.push(rows.task(lane, 3, 1, Status::Success).await);
+    let late = rows.noon_of(5).millis();
     let last = kept[3];
     let update = format!("UPDATE duly.task SET finished_at = {late} WHERE id = '{last}'");
-    handmade.run(&update).await;
-    let before = days(&handmade).await;
-    assert_eq!(sweep(&handmade, 5).await.iter().sum::<u32>(), 3);
-    assert_eq!(days(&handmade).await, before - 1, "the fifth day is empty");
-    assert_eq!(left(&handmade, "task").await, 4);
+    rows.run(&update).await;
+    let before = days(&rows).await;
+    assert_eq!(sweep(&rows, 5).await.iter().sum::<u32>(), 3);
+    assert_eq!(days(&rows).await, before - 1, "the fifth day is empty");
+    assert_eq!(left(&rows, "task").await, 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_day_that_somebody_looks_at_is_swept_page_by_page() {
-    let Some(handmade) = Handmade::new().await else { return };
-    handmade.days(3).await;
-    let lane = handmade.lane("a").await;
+async fn a_day_in_use_is_swept_page_by_page() {
+    let Some(rows) = TestRows::new().await else { return };
+    rows.days(3).await;
+    let lane = rows.lane("a").await;
     for number in 0..5 {
-        handmade.task(lane, 0, number, Status::Success).await;
+        rows.task(lane, 0, number, Status::Success).await;
     }
-    let before = days(&handmade).await;
-    let mut client = handmade.store.pool.get().await.unwrap();
+    let before = days(&rows).await;
+    let mut client = rows.store.pool.get().await.unwrap();
     let looking = client.transaction().await.unwrap();
     looking.batch_execute("SELECT count(*) FROM duly.task").await.unwrap();
-    assert_eq!(sweep(&handmade, 2).await.iter().sum::<u32>(), 5);
-    assert_eq!(days(&handmade).await, before);
+    assert_eq!(sweep(&rows, 2).await.iter().sum::<u32>(), 5);
+    assert_eq!(days(&rows).await, before);
     looking.rollback().await.unwrap();
-    sweep(&handmade, 2).await;
-    assert_eq!(days(&handmade).await, before - 2, "both were empty");
+    sweep(&rows, 2).await;
+    assert_eq!(days(&rows).await, before - 2, "both were empty");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_tasks_make_a_small_batch() {
-    let Some(handmade) = Handmade::new().await else { return };
-    let lane = handmade.lane("a").await;
+    let Some(rows) = TestRows::new().await else { return };
+    let lane = rows.lane("a").await;
     let ids: Vec<TaskId> = {
         let mut ids = Vec::new();
         for number in 0..10 {
-            ids.push(handmade.task(lane, 0, number, Status::Success).await);
+            ids.push(rows.task(lane, 0, number, Status::Success).await);
         }
         ids
     };
-    handmade
-        .run(
-            "INSERT INTO duly.log (task, epoch, start, at, run, attempt, text)
+    rows.run(
+        "INSERT INTO duly.log (task, epoch, start, at, run, attempt, text)
              SELECT id, 1, 0, 0, 1, 1, repeat('x', 1572864) FROM duly.task",
-        )
-        .await;
-    let before = Some(handmade.noon.plus(Duration::from_secs(1)));
+    )
+    .await;
+    let before = Some(rows.noon.plus(Duration::from_secs(1)));
     let mut sweep = Sweep { success_before: before, ..Sweep::default() };
     let mut pages = Vec::new();
     loop {
-        let swept = handmade.store.sweep(sweep).await.unwrap();
+        let swept = rows.store.sweep(sweep).await.unwrap();
         pages.push((swept.deleted, swept.next));
         sweep.after = swept.next;
         if sweep.after.is_none() {

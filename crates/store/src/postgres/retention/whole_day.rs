@@ -9,7 +9,7 @@ use crate::postgres::error::{Fault, Result};
 use crate::postgres::filter::Parameter;
 use crate::postgres::partitions;
 use crate::postgres::snapshot::Snapshot;
-use crate::postgres::verb::delete::BESIDES_RANGE;
+use crate::postgres::task_state::deleted;
 
 /// Rows of a day are read as they lie; a day that takes longer than any statement may is deleted page
 /// by page. For as long its tasks cannot be replayed. Locks of the table stop everybody, since a plan
@@ -17,7 +17,7 @@ use crate::postgres::verb::delete::BESIDES_RANGE;
 const SETTINGS: &str = "SET LOCAL enable_seqscan = on; SET LOCAL lock_timeout = '200ms'";
 
 impl PostgresStore {
-    /// Drops a day, if all of it may go and nobody is in the way; how many tasks it had.
+    /// Drops a day, if all of it may go and no transaction uses it; answers how many tasks it had.
     pub(super) async fn drop_day(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
         let dropped = match self.keeps(day, cutoffs).await {
             Ok(true) => return Ok(None),
@@ -33,8 +33,8 @@ impl PostgresStore {
         }
     }
 
-    /// Whether a task of this day stays: mostly that is soon seen, and holds up nobody. Dead letters
-    /// are looked at first, where they have an index.
+    /// Whether a task of this day stays: mostly that is soon seen, and blocks nothing. Dead letters are
+    /// read first, by their index.
     async fn keeps(&self, day: Day, cutoffs: Cutoffs) -> Result<bool> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
@@ -53,11 +53,11 @@ impl PostgresStore {
         Ok(snapshot.query_opt(&kept, &cutoffs.parameters()).await?.is_some())
     }
 
-    /// Drops a day with everything about its tasks; nothing if one of them is kept. Whoever would
-    /// store one or have one run again waits, and whoever has begun to is waited for: from then on
-    /// all that can happen to its tasks is that they end.
+    /// Drops a day with everything about its tasks; `None` if one of them is kept. Transactions that
+    /// would store or replay one wait for it, and it waits for those that have begun to: from then on
+    /// tasks of the day can only end.
     async fn try_to_drop(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
-        let (table, ids, passed) = (day.table(), day.ids(), Cutoffs::PASSED);
+        let (table, passed) = (day.table(), Cutoffs::PASSED);
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
         transaction.batch_execute(SETTINGS).await?;
@@ -77,11 +77,7 @@ impl PostgresStore {
         if passed < all {
             return Ok(None);
         }
-        for statement in BESIDES_RANGE {
-            transaction.execute(statement, &[&ids.start, &ids.end]).await?;
-        }
-        let drop = "/* sweep.drop_day */ SELECT duly.drop_day($1)";
-        transaction.execute(drop, &[&number]).await?;
+        deleted::drop_day(&transaction, day).await?;
         transaction.commit().await?;
         Ok(Some(u32::try_from(all).unwrap_or(u32::MAX)))
     }

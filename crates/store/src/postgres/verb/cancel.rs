@@ -5,10 +5,10 @@ use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
 
 use super::control::Tasks;
-use super::ledger::Ledger;
-use super::state::State;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
+use crate::postgres::task_state::changes::Changes;
+use crate::postgres::task_state::state::TaskState;
 
 impl Verb for CancelTasks {
     type Answer = Vec<Controlled>;
@@ -16,15 +16,15 @@ impl Verb for CancelTasks {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
         let mut tasks = Tasks::lock(scope, &self.tenant, self.tasks.iter().copied()).await?;
         let error = Failure::new("CANCELLED", self.reason.clone());
-        let (now, mut ledger) = (scope.now.millis(), Ledger::default());
-        let mut one = |task| tasks.order(task, |state| cancel(state, &error, now, &mut ledger));
+        let (now, mut changes) = (scope.now.millis(), Changes::default());
+        let mut one = |task| tasks.order(task, |state| cancel(state, &error, now, &mut changes));
         let answers = self.tasks.iter().map(|task| one(*task)).collect();
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         Ok(answers)
     }
 }
 
-fn cancel(state: &mut State, error: &Failure, now: i64, ledger: &mut Ledger) -> bool {
+fn cancel(state: &mut TaskState, error: &Failure, now: i64, changes: &mut Changes) -> bool {
     if state.status == Status::Cancelled {
         return true;
     }
@@ -33,15 +33,15 @@ fn cancel(state: &mut State, error: &Failure, now: i64, ledger: &mut Ledger) -> 
     }
     match state.status {
         Status::Running => {
-            ledger.end_lease(state, false);
-            ledger.revoke(state);
-            // A raised epoch refuses whatever the holder says from now on.
+            changes.end_lease(state, false);
+            changes.revoke(state);
+            // With another epoch, everything that the holder reports from now on is refused.
             state.epoch += 1;
         }
-        _ => ledger.stop_waiting(state),
+        _ => changes.stop_waiting(state),
     }
     state.set_error(error);
-    state.move_on(Event::Cancel, now);
-    ledger.write(state.clone());
+    state.transition(Event::Cancel, now);
+    changes.ended(state, None);
     true
 }

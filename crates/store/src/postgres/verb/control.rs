@@ -10,10 +10,10 @@ use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::Scope;
-use super::state::State;
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
 use crate::postgres::row;
+use crate::postgres::task_state::state::TaskState;
 
 #[async_trait]
 impl Control for PostgresStore {
@@ -35,7 +35,7 @@ impl Control for PostgresStore {
 }
 
 /// A tenant's tasks that an order is about, locked.
-pub(super) struct Tasks(HashMap<Uuid, State>);
+pub(super) struct Tasks(HashMap<Uuid, TaskState>);
 
 impl Tasks {
     pub(super) async fn lock(
@@ -44,7 +44,7 @@ impl Tasks {
         tasks: impl Iterator<Item = TaskId>,
     ) -> Result<Self> {
         let ids: Vec<_> = tasks.map(row::uuid).collect();
-        let mut states = State::lock(scope, &ids).await?;
+        let mut states = TaskState::lock(scope, &ids).await?;
         let mut foreign = Vec::new();
         for state in states.values() {
             if scope.store.lanes.fetch(scope.transaction(), state.lane).await?.tenant != *tenant {
@@ -59,7 +59,7 @@ impl Tasks {
     pub(super) fn order(
         &mut self,
         task: TaskId,
-        order: impl FnOnce(&mut State) -> bool,
+        order: impl FnOnce(&mut TaskState) -> bool,
     ) -> Controlled {
         let Some(state) = self.0.get_mut(&row::uuid(task)) else { return Controlled::Unknown };
         if order(state) { Controlled::Done } else { Controlled::Conflict { status: state.status } }

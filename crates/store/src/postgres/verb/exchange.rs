@@ -14,7 +14,6 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::items::Items;
-use super::state::each;
 use super::{Scope, Verb, finish};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
@@ -23,80 +22,89 @@ use crate::postgres::lease;
 use crate::postgres::range::{LaneId, Range};
 use crate::postgres::row;
 use crate::postgres::sessions::Session;
+use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 
-/// So many outcomes are committed beside the claim that came with them, on another core of the
-/// server. Whoever repeats the call finds either done as if they had been one.
+/// From this many outcomes on, they are committed in parallel with the claim that came with them, on
+/// another core of the server. A repeated call is safe: each of the two is idempotent.
 const LARGE: usize = 16;
-/// At least so many ranges are looked at, since some may turn out to be empty.
+/// At least this many ranges are read, since some may turn out to be empty.
 const RANGES: usize = 16;
 
 const EXCHANGE: &str = "/* exchange */ SELECT * FROM duly.exchange(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 
 impl PostgresStore {
-    pub(in crate::postgres) async fn trade(&self, exchange: &Exchange) -> Result<Exchanged> {
+    pub(in crate::postgres) async fn finish_and_claim(
+        &self,
+        exchange: &Exchange,
+    ) -> Result<Exchanged> {
         let session = self.session(exchange.session).await?;
-        let trade = Trade { exchange, session, items: Items::sort(&exchange.finishes) };
-        let mut traded = if !trade.items.slow.is_empty() {
-            self.run(&trade).await?
-        } else if trade.is_large() && !trade.sees_suspects(self) {
-            self.trade_in_two(&trade).await?
+        let prepared =
+            PreparedExchange { exchange, session, items: Items::sort(&exchange.finishes) };
+        let mut result = if !prepared.items.slow.is_empty() {
+            self.run(&prepared).await?
+        } else if prepared.is_large() && !prepared.sees_quarantined(self) {
+            self.exchange_in_two(&prepared).await?
         } else {
-            self.insist(|| self.trade_part(&trade, Part::Whole)).await?
+            self.retry_on_collision(|| self.exchange_part(&prepared, Part::Whole)).await?
         };
-        self.note(&traded);
-        if !traded.is_open {
+        self.note(&result);
+        if !result.is_open {
             self.sessions.forget(exchange.session);
         }
-        let finished = self.answers(&trade, &mut traded).await?;
-        let next_due = self.next_due(&trade, &traded).await?;
-        Ok(Exchanged { finished, leases: traded.leases, next_due: next_due.map(row::instant) })
+        let finished = self.answers(&prepared, &mut result).await?;
+        let next_due = self.next_due(&prepared, &result).await?;
+        Ok(Exchanged { finished, leases: result.leases, next_due: next_due.map(row::instant) })
     }
 
-    async fn trade_part(&self, trade: &Trade<'_>, part: Part) -> Result<Traded> {
+    async fn exchange_part(
+        &self,
+        prepared: &PreparedExchange<'_>,
+        part: Part,
+    ) -> Result<ExchangeResult> {
         let client = self.pool.get().await?;
         let look = || match part {
             Part::Outcomes => LookedAt::nowhere(self.heads.moment()),
-            Part::Whole | Part::Claim => trade.look(self, &Wakes::default()),
+            Part::Whole | Part::Claim => prepared.look(self, &Wakes::default()),
         };
         let careful = self.weights.are_mixed();
-        match trade.call(self, &client, look(), part, careful).await {
+        match prepared.call(self, &client, look(), part, careful).await {
             Err(fault) if fault.is_heavy() => {
                 self.weights.note(true);
-                trade.call(self, &client, look(), part, true).await
+                prepared.call(self, &client, look(), part, true).await
             }
             answer => answer,
         }
     }
 
-    async fn trade_in_two(&self, trade: &Trade<'_>) -> Result<Traded> {
+    async fn exchange_in_two(&self, prepared: &PreparedExchange<'_>) -> Result<ExchangeResult> {
         let (outcomes, claim) = tokio::join!(
-            self.insist(|| self.trade_part(trade, Part::Outcomes)),
-            self.insist(|| self.trade_part(trade, Part::Claim)),
+            self.retry_on_collision(|| self.exchange_part(prepared, Part::Outcomes)),
+            self.retry_on_collision(|| self.exchange_part(prepared, Part::Claim)),
         );
         let (outcomes, claim) = (outcomes?, claim?);
         let is_open = outcomes.is_open && claim.is_open;
-        Ok(Traded { done: outcomes.done, is_open, ..claim })
+        Ok(ExchangeResult { done: outcomes.done, is_open, ..claim })
     }
 
     /// What this node learns from an exchange.
-    fn note(&self, traded: &Traded) {
-        self.clock.learn(traded.now, traded.sent);
-        self.pauses.replace(traded.paused.iter().cloned());
-        self.heads.settle(traded.looked_at, traded.looks.iter().copied());
+    fn note(&self, result: &ExchangeResult) {
+        self.clock.learn(result.now, result.sent);
+        self.pauses.replace(result.paused.iter().cloned());
+        self.heads.settle(result.looked_at, result.looks.iter().copied());
     }
 }
 
-/// An exchange on its way.
-struct Trade<'a> {
+/// An exchange that is ready to be sent.
+struct PreparedExchange<'a> {
     exchange: &'a Exchange,
-    /// Nothing if it is not open.
+    /// `None` if it is not open.
     session: Option<Arc<Session>>,
     items: Items<'a>,
 }
 
-/// What of an exchange is done in one go.
+/// What part of an exchange is done in one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Whole,
@@ -104,7 +112,7 @@ enum Part {
     Claim,
 }
 
-/// Where a claim looks, and since when it could have known better.
+/// The ranges that a claim reads, and the moment before which they were chosen.
 struct LookedAt {
     ranges: Vec<Range>,
     since: Vec<i64>,
@@ -117,8 +125,8 @@ impl LookedAt {
     }
 }
 
-/// What came of an exchange.
-struct Traded {
+/// The result of an exchange.
+struct ExchangeResult {
     now: i64,
     /// When it was sent to the server.
     sent: Instant,
@@ -126,7 +134,7 @@ struct Traded {
     done: Vec<Uuid>,
     leases: Vec<Lease>,
     is_open: bool,
-    /// Whether the session holds leases; only told where suspects matter.
+    /// Whether the session holds leases; only known where quarantined tasks matter.
     held: Option<bool>,
     picky: bool,
     echo: bool,
@@ -135,10 +143,10 @@ struct Traded {
     looked_at: Moment,
 }
 
-impl Verb for Trade<'_> {
-    type Answer = Traded;
+impl Verb for PreparedExchange<'_> {
+    type Answer = ExchangeResult;
 
-    async fn apply(&self, scope: &mut Scope<'_>) -> Result<Traded> {
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<ExchangeResult> {
         if self.exchange.claim.is_some() {
             let lock = "/* exchange.hold */ SELECT FROM duly.session WHERE id = $1
                 FOR NO KEY UPDATE";
@@ -147,35 +155,35 @@ impl Verb for Trade<'_> {
         let slow = finish::finish(scope, self.exchange, &self.items.slow).await?;
         let looked_at = self.look(scope.store, &scope.wakes);
         let client = scope.transaction();
-        let traded = self.call(scope.store, client, looked_at, Part::Whole, true).await?;
-        // The look came after what this transaction has put there.
-        for look in &traded.looks {
+        let result = self.call(scope.store, client, looked_at, Part::Whole, true).await?;
+        // These reads came after what this transaction has added.
+        for look in &result.looks {
             scope.wakes.seen(look.range);
         }
-        Ok(Traded { slow, ..traded })
+        Ok(ExchangeResult { slow, ..result })
     }
 }
 
-impl Trade<'_> {
-    /// Whether it is better done in two.
+impl PreparedExchange<'_> {
+    /// Whether outcomes and claim are better done apart.
     fn is_large(&self) -> bool {
         let claim = self.exchange.claim.as_ref();
         self.items.ids.len() >= LARGE && claim.is_some_and(|claim| claim.max >= LARGE)
     }
 
-    /// Whether suspects are among what it may claim. One is granted to a session that is idle, and
-    /// what it has just ended counts.
-    fn sees_suspects(&self, store: &PostgresStore) -> bool {
+    /// Whether quarantined tasks are among what it may claim. One is granted to a session that is
+    /// idle, which takes the outcomes of this exchange into account.
+    fn sees_quarantined(&self, store: &PostgresStore) -> bool {
         let Some(session) = &self.session else { return false };
-        !store.heads.suspects(store.estimate(), self.claimable(store, session)).is_empty()
+        !store.heads.quarantined(store.estimate(), self.claimable(store, session)).is_empty()
     }
 
-    /// Tells of lanes whether something may be granted from them.
+    /// Whether tasks of a lane may be granted.
     fn claimable(&self, store: &PostgresStore, session: &Session) -> impl Fn(LaneId) -> bool {
         store.claimable(session, self.exchange.claim.as_ref())
     }
 
-    /// The ranges that the claim looks at: those that are due, as far as is known.
+    /// The ranges that the claim reads: those that are due, as far as this node knows.
     fn look(&self, store: &PostgresStore, own: &Wakes) -> LookedAt {
         let moment = store.heads.moment();
         let claim = self.exchange.claim.as_ref();
@@ -201,7 +209,7 @@ impl Trade<'_> {
         looked_at: LookedAt,
         part: Part,
         careful: bool,
-    ) -> Result<Traded> {
+    ) -> Result<ExchangeResult> {
         let claim: Option<&Claim> = self.exchange.claim.as_ref().filter(|_| part != Part::Outcomes);
         let items = &self.items;
         let (ended, results, ran) = match part {
@@ -245,14 +253,14 @@ async fn read(
     found: &Row,
     sent: Instant,
     looked_at: LookedAt,
-) -> Result<Traded> {
+) -> Result<ExchangeResult> {
     let heads: Option<Vec<Option<i64>>> = found.try_get("heads")?;
     if let Some(heavy) = found.try_get("heavy")? {
         store.weights.note(heavy);
     }
     let LookedAt { ranges, since, moment } = looked_at;
     let looks = ranges.into_iter().zip(since).zip(heads.unwrap_or_default());
-    Ok(Traded {
+    Ok(ExchangeResult {
         now: found.try_get("at")?,
         sent,
         slow: Vec::new(),

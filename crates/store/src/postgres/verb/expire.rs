@@ -4,11 +4,11 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::delete::delete;
 use super::{Scope, Verb};
 use crate::postgres::days;
 use crate::postgres::error::Result;
 use crate::postgres::retention::Cutoffs;
+use crate::postgres::task_state::deleted::delete_tasks;
 
 /// What was found. Answers how many are gone.
 pub(in crate::postgres) struct Expire {
@@ -20,7 +20,7 @@ impl Verb for Expire {
     type Answer = u32;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<u32> {
-        // One that somebody is about to replay stays; if it is not replayed it goes next time.
+        // A task that is about to be replayed stays; if it is not replayed it goes next time.
         let passed = Cutoffs::PASSED;
         let select = format!(
             "/* sweep.lock */ SELECT id FROM duly.task WHERE id = ANY($4) AND {passed}
@@ -32,7 +32,7 @@ impl Verb for Expire {
         for row in scope.query(&select, &parameters).await? {
             tasks.push(row.try_get(0)?);
         }
-        let deleted = delete(scope, &tasks).await?;
+        let deleted = delete_tasks(scope, &tasks).await?;
         Ok(u32::try_from(deleted).unwrap_or(u32::MAX))
     }
 }

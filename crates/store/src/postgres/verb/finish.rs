@@ -10,12 +10,12 @@ use duly_core::time::Timestamp;
 use foldhash::HashMap;
 use uuid::Uuid;
 
-use super::ledger::Ledger;
 use super::log::{self, Logged};
-use super::state::State;
 use super::{Scope, progress};
 use crate::postgres::error::Result;
 use crate::postgres::row;
+use crate::postgres::task_state::changes::Changes;
+use crate::postgres::task_state::state::TaskState;
 
 /// Commits these outcomes of an exchange; answers in their order.
 pub(super) async fn finish(
@@ -24,13 +24,13 @@ pub(super) async fn finish(
     items: &[&Finish],
 ) -> Result<Vec<Finished>> {
     let ids: Vec<_> = items.iter().map(|item| row::uuid(item.task)).collect();
-    let mut states = State::lock(scope, &ids).await?;
-    let (mut ledger, mut news) = (Ledger::default(), News::default());
+    let mut states = TaskState::lock(scope, &ids).await?;
+    let (mut changes, mut news) = (Changes::default(), News::default());
     let mut answers = Vec::with_capacity(items.len());
     for item in items {
-        answers.push(one(scope, exchange, item, &mut states, (&mut ledger, &mut news)).await?);
+        answers.push(one(scope, exchange, item, &mut states, (&mut changes, &mut news)).await?);
     }
-    ledger.close(scope).await?;
+    changes.write(scope).await?;
     progress::keep(scope, news.progress).await?;
     log::keep(scope, news.logs).await?;
     Ok(answers)
@@ -44,7 +44,7 @@ struct News<'a> {
 }
 
 impl<'a> News<'a> {
-    fn add(&mut self, state: &State, item: &'a Finish, attempt: u32) {
+    fn add(&mut self, state: &TaskState, item: &'a Finish, attempt: u32) {
         self.progress.extend(item.progress.as_ref().map(|progress| (state.id, progress)));
         self.logs.extend(item.log.as_ref().map(|chunk| {
             let (epoch, run) = (state.epoch, state.run);
@@ -58,8 +58,8 @@ async fn one<'a>(
     scope: &Scope<'_>,
     exchange: &Exchange,
     item: &'a Finish,
-    states: &mut HashMap<Uuid, State>,
-    (ledger, news): (&mut Ledger, &mut News<'a>),
+    states: &mut HashMap<Uuid, TaskState>,
+    (changes, news): (&mut Changes, &mut News<'a>),
 ) -> Result<Finished> {
     let session = row::session_uuid(exchange.session);
     let Some(state) = states.get_mut(&row::uuid(item.task)) else { return Ok(Finished::Unknown) };
@@ -67,29 +67,29 @@ async fn one<'a>(
         return Ok(Finished::Unknown);
     }
     let epoch = row::encode_count(item.epoch);
-    if state.is_untold(session, epoch) {
+    if state.is_unacknowledged(session, epoch) {
         news.add(state, item, state.charged);
-        ledger.tell(state);
+        changes.acknowledge(state);
         let same = is_same(state.status, &item.outcome);
         return Ok(if same { Finished::Done } else { Finished::LeaseLost });
     }
     if !state.is_held(session, epoch) {
         let known =
-            repeats(state, session, item) || was_heard(scope, exchange, item, state).await?;
+            repeats(state, session, item) || was_committed(scope, exchange, item, state).await?;
         return Ok(if known { Finished::Done } else { Finished::LeaseLost });
     }
     news.add(state, item, state.charged + 1);
-    conclude(scope, state, item, ledger)?;
+    conclude(scope, state, item, changes)?;
     Ok(Finished::Done)
 }
 
 fn conclude(
     scope: &Scope<'_>,
-    state: &mut State,
+    state: &mut TaskState,
     item: &Finish,
-    ledger: &mut Ledger,
+    changes: &mut Changes,
 ) -> Result<()> {
-    ledger.end_lease(state, true);
+    changes.end_lease(state, true);
     let granted_at = row::instant(state.granted_at.unwrap_or_default());
     state.started_at = item.started_at(scope.now, granted_at).map(Timestamp::millis);
     match &item.outcome {
@@ -97,52 +97,54 @@ fn conclude(
             state.charged += 1;
             state.error = None;
             state.result = result.as_deref().map(str::to_owned);
-            state.move_on(Event::Succeed, scope.now.millis());
+            state.transition(Event::Succeed, scope.now.millis());
+            changes.ended(state, None);
         }
-        Outcome::Fail { error } => fail(scope, state, error, ledger),
+        Outcome::Fail { error } => {
+            changes.record_attempt(state, error);
+            fail(scope, state, error, changes);
+        }
         Outcome::Retry { error, entropy, after } => {
             let attempt = state.charged + 1;
             let wait = state.policy()?.wait_or(*after, attempt, *entropy);
-            retry(scope, state, error, scope.now.plus(wait).millis(), ledger);
+            changes.record_attempt(state, error);
+            retry(scope, state, error, scope.now.plus(wait).millis(), changes);
         }
         Outcome::Release => {
-            state.move_on(Event::Release, scope.now.millis());
-            ledger.wait(state);
+            state.transition(Event::Release, scope.now.millis());
+            changes.waiting(state);
         }
     }
-    ledger.write(state.clone());
     Ok(())
 }
 
-fn fail(scope: &Scope<'_>, state: &mut State, error: &Failure, ledger: &mut Ledger) {
-    ledger.record(state, error);
+fn fail(scope: &Scope<'_>, state: &mut TaskState, error: &Failure, changes: &mut Changes) {
     state.charged += 1;
     state.set_error(error);
-    state.move_on(Event::Fail, scope.now.millis());
-    ledger.bury(state, error);
+    state.transition(Event::Fail, scope.now.millis());
+    changes.ended(state, Some(error));
 }
 
-/// A failed attempt: the task waits for its next one, or there is none.
+/// A failed attempt, which is recorded: the task waits for its next one, or has no more.
 pub(super) fn retry(
     scope: &Scope<'_>,
-    state: &mut State,
+    state: &mut TaskState,
     error: &Failure,
     run_at: i64,
-    ledger: &mut Ledger,
+    changes: &mut Changes,
 ) {
     if state.charged + 1 > state.retries {
-        return fail(scope, state, error, ledger);
+        return fail(scope, state, error, changes);
     }
-    ledger.record(state, error);
     state.charged += 1;
     state.set_error(error);
     state.run_at = run_at;
-    state.move_on(Event::Retry, scope.now.millis());
-    ledger.wait(state);
+    state.transition(Event::Retry, scope.now.millis());
+    changes.waiting(state);
 }
 
 /// Whether the same outcome was committed before.
-fn repeats(state: &State, session: Uuid, item: &Finish) -> bool {
+fn repeats(state: &TaskState, session: Uuid, item: &Finish) -> bool {
     let same_lease = state.epoch == row::encode_count(item.epoch) && state.session == Some(session);
     same_lease && is_same(state.status, &item.outcome)
 }
@@ -159,11 +161,11 @@ pub(super) fn is_same(status: Status, outcome: &Outcome) -> bool {
 
 /// Whether this exchange is a repeated one, whose claim was granted the task again right after the
 /// task was put back by this very outcome. What ended the lease otherwise has left another attempt.
-async fn was_heard(
+async fn was_committed(
     scope: &Scope<'_>,
     exchange: &Exchange,
     item: &Finish,
-    state: &State,
+    state: &TaskState,
 ) -> Result<bool> {
     let Some(claim) = &exchange.claim else { return Ok(false) };
     let next = row::encode_count(item.epoch.saturating_add(1));
@@ -172,7 +174,7 @@ async fn was_heard(
     {
         return Ok(false);
     }
-    let select = "/* finish.was_heard */ SELECT error FROM duly.attempt
+    let select = "/* finish.was_committed */ SELECT error FROM duly.attempt
         WHERE task = $1 AND epoch = $2";
     let rows = scope.query(select, &[&state.id, &row::encode_count(item.epoch)]).await?;
     let kept: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?;

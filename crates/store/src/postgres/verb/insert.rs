@@ -6,12 +6,12 @@ use duly_core::task::NewTask;
 use duly_core::time::Timestamp;
 use foldhash::HashSet;
 
-use super::state::each;
 use crate::postgres::PostgresStore;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::lease;
 use crate::postgres::range::{LaneId, Range, rank};
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 
 /// The epoch of a task's first grant.
@@ -58,7 +58,7 @@ pub(super) async fn insert(
         let unknown = || row::corrupt("task", "lane", row::uuid(task.id));
         new.push(New { task, turn, lane: lane.ok_or_else(unknown)? });
     }
-    // Whoever writes many rows does so in the order of their ids.
+    // All transactions write rows in the order of their ids.
     new.sort_unstable_by_key(|it| it.task.id);
     let (now, handed) = call(store, client, &new, offer).await?;
     let mut inserted = Inserted { now, handed: vec![false; new.len()] };

@@ -4,8 +4,8 @@ use duly_core::lease::{Finish, Outcome};
 use foldhash::{HashMap, HashSet};
 use uuid::Uuid;
 
-use super::state::each;
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 
 /// The outcomes of an exchange: those that need a look at their row, and plain successes.
 pub(super) struct Items<'a> {

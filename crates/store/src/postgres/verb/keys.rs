@@ -11,9 +11,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::Scope;
-use super::state::each;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 
 type Hash = [u8; 32];
 
@@ -74,7 +74,7 @@ impl Keys {
         }
     }
 
-    /// Writes the keys that were taken, in their order. Somebody else may have been faster.
+    /// Writes the keys that were taken, in their order. Another transaction may have been faster.
     pub(super) async fn write(mut self, scope: &Scope<'_>) -> Result<()> {
         if self.taken.is_empty() {
             return Ok(());
@@ -99,7 +99,7 @@ impl Keys {
         self.forget_old(scope).await
     }
 
-    /// Old keys go as new ones come, two for one, so that no sweep is ever needed.
+    /// Each new key deletes two old ones, so that no sweep is ever needed.
     async fn forget_old(&self, scope: &Scope<'_>) -> Result<()> {
         let delete = "/* submit.forget_old_keys */ DELETE FROM duly.idempotency
             WHERE ctid = ANY(ARRAY(SELECT ctid FROM duly.idempotency WHERE created_at <= $1

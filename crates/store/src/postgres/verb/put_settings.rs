@@ -11,7 +11,7 @@ impl Verb for PutSettings {
     type Answer = Put;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Put> {
-        // One node at a time; whoever reads them is not kept waiting.
+        // One node at a time; readers do not wait.
         let lock = "/* settings.lock */ LOCK TABLE duly.settings IN SHARE ROW EXCLUSIVE MODE";
         scope.execute(lock, &[]).await?;
         let body = settings::encode(&self.settings);

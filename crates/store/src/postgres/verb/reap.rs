@@ -1,17 +1,17 @@
-//! Reap: take back leases that are overdue or that nobody acknowledged, batch by batch.
+//! Reap: take back leases that are overdue or unacknowledged, batch by batch.
 
 use duly_core::ports::store::{Reap, Reaped};
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::task::Failure;
 
 use super::finish::retry;
-use super::ledger::Ledger;
-use super::state::State;
 use super::take_back::{Batch, Reason, TakeBack, take_back};
 use super::{Scope, Verb};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
 use crate::postgres::row;
+use crate::postgres::task_state::changes::Changes;
+use crate::postgres::task_state::state::TaskState;
 
 /// Batches that one call looks at.
 const BATCHES: i64 = 1_000;
@@ -26,7 +26,7 @@ impl PostgresStore {
             reaped.taken_back.extend(unless_blocked(taken)?);
         }
         let before = reap.unacknowledged_before.millis();
-        for batch in self.unheard(before).await? {
+        for batch in self.unacknowledged(before).await? {
             let taken = self.run(&Release { batch, before }).await;
             reaped.taken_back.extend(unless_blocked(taken)?);
         }
@@ -36,7 +36,7 @@ impl PostgresStore {
 
     async fn take_overdue(&self, batch: Batch, orphaned: bool, entropy: u64) -> Result<Taken> {
         if orphaned {
-            // Whose node died before it had put everything back.
+            // The node died before it had taken back everything.
             self.run(&TakeBack(batch)).await?;
             return Ok(Vec::new());
         }
@@ -53,10 +53,11 @@ impl PostgresStore {
         rows.iter().map(|row| Ok((Batch::read(row)?, row.try_get(2)?))).collect()
     }
 
-    /// Batches that nobody has acknowledged.
-    async fn unheard(&self, before: i64) -> Result<Vec<Batch>> {
-        let select =
-            format!("/* reap.unheard */ SELECT g.session, g.sequence {UNHEARD} LIMIT {BATCHES}");
+    /// Batches that their sessions have not acknowledged.
+    async fn unacknowledged(&self, before: i64) -> Result<Vec<Batch>> {
+        let select = format!(
+            "/* reap.unacknowledged */ SELECT g.session, g.sequence {UNACKNOWLEDGED} LIMIT {BATCHES}"
+        );
         self.pool.query(&select, &[&before]).await?.iter().map(Batch::read).collect()
     }
 
@@ -69,7 +70,7 @@ impl PostgresStore {
     }
 }
 
-/// A handler is about to finish in a transaction of its own; the others do not wait.
+/// A handler is about to finish in its own transaction; the other batches do not wait for it.
 pub(super) fn unless_blocked<T: Default>(taken: Result<T>) -> Result<T> {
     match taken {
         Err(fault) if fault.is_blocked() => {
@@ -91,23 +92,23 @@ impl Verb for TimeOut {
     type Answer = Taken;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Taken> {
-        let (mut ledger, mut taken, mut next) = (Ledger::default(), Vec::new(), i64::MAX);
+        let (mut changes, mut taken, mut next) = (Changes::default(), Vec::new(), i64::MAX);
         for mut state in self.batch.lock(scope).await? {
             if state.deadline() > scope.now.millis() {
                 next = next.min(state.deadline());
                 continue;
             }
             taken.push(taken_back(self.batch, &state));
-            ledger.end_lease(&state, false);
+            changes.end_lease(&state, false);
             let policy = state.policy().unwrap_or_default();
             let task = row::task_id(state.id);
             let wait = policy.wait_for(task, state.charged + 1, self.entropy);
             let run_at = scope.now.plus(wait).millis();
-            retry(scope, &mut state, &Failure::overdue(), run_at, &mut ledger);
+            changes.record_attempt(&state, &Failure::overdue());
             state.session = None;
-            ledger.write(state);
+            retry(scope, &mut state, &Failure::overdue(), run_at, &mut changes);
         }
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         // Unless its session has ended meanwhile, or has got something else under this number.
         let update = "/* reap.look_again */ UPDATE duly.grant_log SET deadline = $3
             WHERE session = $1 AND sequence = $2 AND deadline > 0 AND deadline <= $4";
@@ -118,16 +119,16 @@ impl Verb for TimeOut {
     }
 }
 
-/// Only the newest claim of a session elsewhere can be unheard of: asking for the next one says
-/// that the one before has arrived.
-const UNHEARD: &str = "FROM duly.grant_log g
+/// Only the newest batch of a remote session can be unacknowledged: the next claim acknowledges the one
+/// before.
+const UNACKNOWLEDGED: &str = "FROM duly.grant_log g
     JOIN duly.session s ON s.id = g.session AND s.newest <= g.sequence
     WHERE NOT g.received AND g.served_at < $1 AND g.live > 0
       AND NOT EXISTS (SELECT FROM duly.grant_log later
                       WHERE later.session = g.session AND later.sequence > g.sequence)
       AND s.ended_at IS NULL AND s.node IS NULL";
 
-/// Releases a batch that nobody has acknowledged, if it is still so.
+/// Releases a batch if it is still unacknowledged.
 struct Release {
     batch: Batch,
     before: i64,
@@ -142,24 +143,24 @@ impl Verb for Release {
         // after this one, and not by this one itself, which began before.
         let lock = "/* reap.hold */ SELECT FROM duly.session WHERE id = $1 FOR NO KEY UPDATE";
         scope.query(lock, &[&session]).await?;
-        let select =
-            format!("/* reap.release */ SELECT {UNHEARD} AND g.session = $2 AND g.sequence = $3");
+        let select = format!(
+            "/* reap.release */ SELECT {UNACKNOWLEDGED} AND g.session = $2 AND g.sequence = $3"
+        );
         let key = [&self.before as _, &session as _, &self.batch.sequence as _];
         if scope.query(&select, &key).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut ledger, mut taken) = (Ledger::default(), Vec::new());
+        let (mut changes, mut taken) = (Changes::default(), Vec::new());
         for mut state in self.batch.lock(scope).await? {
             taken.push(taken_back(self.batch, &state));
-            take_back(scope, &mut state, Reason::Release, u32::MAX, &mut ledger);
-            ledger.write(state);
+            take_back(scope, &mut state, Reason::Release, u32::MAX, &mut changes);
         }
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         Ok(taken)
     }
 }
 
-fn taken_back(batch: Batch, state: &State) -> (duly_core::id::SessionId, TakenBack) {
+fn taken_back(batch: Batch, state: &TaskState) -> (duly_core::id::SessionId, TakenBack) {
     let epoch = state.epoch.unsigned_abs();
     (batch.session, TakenBack { task: row::task_id(state.id), epoch, why: Why::Lost })
 }

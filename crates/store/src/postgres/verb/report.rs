@@ -1,4 +1,4 @@
-//! What attempts tell while they run. Nothing is written but for leases that live, whose tasks are
+//! What attempts report while they run. Nothing is written but for leases that live, whose tasks are
 //! locked until the commit.
 
 use duly_core::ports::store::{Report, ReportItem, Reported};

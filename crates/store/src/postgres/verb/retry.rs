@@ -4,31 +4,30 @@ use duly_core::ports::store::{Controlled, RetryTasks};
 use duly_core::state::Status;
 
 use super::control::Tasks;
-use super::ledger::Ledger;
-use super::state::State;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
+use crate::postgres::task_state::changes::Changes;
+use crate::postgres::task_state::state::TaskState;
 
 impl Verb for RetryTasks {
     type Answer = Vec<Controlled>;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
         let mut tasks = Tasks::lock(scope, &self.tenant, self.tasks.iter().copied()).await?;
-        let (now, mut ledger) = (scope.now.millis(), Ledger::default());
-        let mut one = |task| tasks.order(task, |state| hurry(state, now, &mut ledger));
+        let (now, mut changes) = (scope.now.millis(), Changes::default());
+        let mut one = |task| tasks.order(task, |state| hurry(state, now, &mut changes));
         let answers = self.tasks.iter().map(|task| one(*task)).collect();
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         Ok(answers)
     }
 }
 
-fn hurry(state: &mut State, now: i64, ledger: &mut Ledger) -> bool {
+fn hurry(state: &mut TaskState, now: i64, changes: &mut Changes) -> bool {
     let waits = state.status == Status::Pending && state.charged > 0;
     if waits && now < state.run_at {
-        ledger.stop_waiting(state);
+        changes.stop_waiting(state);
         state.run_at = now;
-        ledger.wait(state);
-        ledger.write(state.clone());
+        changes.waiting(state);
     }
     waits
 }

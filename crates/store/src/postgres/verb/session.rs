@@ -1,4 +1,4 @@
-//! Sessions open, beat and end.
+//! Sessions open, send heartbeats and end.
 
 use async_trait::async_trait;
 use duly_core::id::{NodeId, SessionId, TaskId};
@@ -30,13 +30,13 @@ impl Sessions for PostgresStore {
     }
 
     async fn keep_alive(&self, sessions: Vec<SessionId>) -> store::Result<Vec<SessionId>> {
-        // Nobody else looks regularly on a node that nobody asks whether it is ready.
+        // On a node without readiness checks, only this call checks the schema regularly.
         drop(self.pool.look_at_schema().await?);
         Ok(self.run(&KeepAlive(sessions)).await?)
     }
 
     async fn sessions(&self) -> store::Result<Vec<OpenedSession>> {
-        Ok(self.elsewhere().await?)
+        Ok(self.other_sessions().await?)
     }
 
     async fn workers(&self) -> store::Result<Vec<WorkerState>> {
@@ -82,7 +82,7 @@ impl Sessions for PostgresStore {
 
 impl PostgresStore {
     /// Open sessions of other processes.
-    async fn elsewhere(&self) -> Result<Vec<OpenedSession>> {
+    async fn other_sessions(&self) -> Result<Vec<OpenedSession>> {
         let select = format!(
             "/* session.list */ SELECT {COLUMNS}, beat, draining FROM duly.session
              WHERE ended_at IS NULL AND node IS DISTINCT FROM $1"
@@ -148,7 +148,7 @@ impl PostgresStore {
     }
 
     /// Ends a session and takes back what it holds, batch by batch. Should this node die before the
-    /// last, whoever reaps goes on.
+    /// last, the reaper goes on.
     async fn end(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
         let mut tasks = Vec::new();
         if !self.run(&End { session, ending }).await? {
@@ -163,7 +163,7 @@ impl PostgresStore {
         Ok(tasks)
     }
 
-    /// A batch that a session still has; what is left before goes to whoever reaps.
+    /// The next batch that a session still has; the reaper takes those that are left before.
     async fn batch_after(&self, session: SessionId, last: Option<i64>) -> Result<Option<Batch>> {
         let select = "/* grant.next */ SELECT session, sequence FROM duly.grant_log
             WHERE session = $1 AND sequence > $2 ORDER BY sequence LIMIT 1";
@@ -217,7 +217,7 @@ impl Verb for Beat {
     }
 }
 
-/// Signs of life, of this node too; answers who has ended.
+/// Heartbeats, of this node too; answers with the sessions that have ended.
 struct KeepAlive(Vec<SessionId>);
 
 impl Verb for KeepAlive {
@@ -281,7 +281,7 @@ impl Verb for End {
             return Ok(!scope.query(select, &[&id]).await?.is_empty());
         };
         if row.try_get(0)? {
-            // Others have passed by the suspect that it waited for.
+            // Other sessions have skipped the quarantined task that it waited for.
             scope.wakes.anywhere(scope.now);
         }
         let delete = "/* lease.forget_revoked */ DELETE FROM duly.revocation WHERE session = $1";

@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use super::insert::insert;
 use super::keys::Keys;
-use super::state::each;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
 use crate::postgres::range::Range;
+use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 use crate::postgres::{PostgresStore, partitions, row};
 
@@ -32,17 +32,17 @@ impl PostgresStore {
         loop {
             let answer = match careful {
                 true => self.run(batch).await,
-                false => self.insist(|| self.store_at_once(batch)).await,
+                false => self.retry_on_collision(|| self.store_at_once(batch)).await,
             };
             tries += 1;
             match answer {
-                // Stored before, or by somebody else at the same time.
+                // Stored before, or by another call at the same time.
                 Err(fault) if fault.is_repeated() && tries < TRIES => careful = true,
                 Err(fault) if fault.is_missing_day() && tries < TRIES => {
                     let days = partitions::of(batch.tasks.iter().map(|task| task.id));
-                    self.trouble.noting(self.make_days(days).await)?;
+                    self.server_errors.note(self.make_days(days).await)?;
                 }
-                answer => return self.trouble.noting(answer),
+                answer => return self.server_errors.note(answer),
             }
         }
     }
@@ -169,7 +169,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Which of these tasks are there, each with the answer of then, as far as it still holds. Where one
-/// waits is told again: whoever stored it may have gone away before it could.
+/// waits is announced again: the call that stored it may have been cut off before it could.
 async fn stored(
     scope: &mut Scope<'_>,
     tasks: &[NewTask],

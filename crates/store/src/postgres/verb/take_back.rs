@@ -1,4 +1,4 @@
-//! Taking leases back from whoever does not hold them any more.
+//! Taking leases back from sessions that have ended or lost them.
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::SUSPECT_LOSSES;
@@ -8,10 +8,10 @@ use foldhash::HashSet;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::ledger::Ledger;
-use super::state::State;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
+use crate::postgres::task_state::changes::Changes;
+use crate::postgres::task_state::state::TaskState;
 use crate::postgres::{row, settings};
 
 /// Why a lease is taken back.
@@ -37,14 +37,14 @@ impl Batch {
     }
 
     /// Locks the tasks of a batch that it still holds, by their ids.
-    pub(super) async fn lock(self, scope: &Scope<'_>) -> Result<Vec<State>> {
+    pub(super) async fn lock(self, scope: &Scope<'_>) -> Result<Vec<TaskState>> {
         let session = row::session_uuid(self.session);
         let select = "/* grant.read */ SELECT tasks, epochs FROM duly.grant_log
             WHERE session = $1 AND sequence = $2";
         let rows = scope.query(select, &[&session, &self.sequence]).await?;
         let Some(grant) = rows.first() else { return Ok(Vec::new()) };
         let (tasks, epochs): (Vec<Uuid>, Vec<i32>) = (grant.try_get(0)?, grant.try_get(1)?);
-        let mut states = State::lock(scope, &tasks).await?;
+        let mut states = TaskState::lock(scope, &tasks).await?;
         let held = tasks.iter().zip(epochs).filter_map(|(task, epoch)| {
             states.remove(task).filter(|state| state.is_held(session, epoch))
         });
@@ -69,16 +69,15 @@ impl Verb for TakeBack {
             None => (true, HashSet::default()),
         };
         let limit = loss_limit(scope).await?;
-        let mut ledger = Ledger::default();
+        let mut changes = Changes::default();
         let mut tasks = Vec::new();
         for mut state in self.0.lock(scope).await? {
             let spared = !died || unstarted.contains(&state.id);
             let reason = if spared { Reason::Release } else { Reason::Death };
             tasks.push(row::task_id(state.id));
-            take_back(scope, &mut state, reason, limit, &mut ledger);
-            ledger.write(state);
+            take_back(scope, &mut state, reason, limit, &mut changes);
         }
-        ledger.close(scope).await?;
+        changes.write(scope).await?;
         let delete = "/* grant.forget */ DELETE FROM duly.grant_log
             WHERE session = $1 AND sequence = $2";
         scope.execute(delete, &[&session, &self.0.sequence]).await?;
@@ -89,31 +88,31 @@ impl Verb for TakeBack {
 /// Ends one lease from outside: the task waits again, or has died with its workers once too often.
 pub(super) fn take_back(
     scope: &Scope<'_>,
-    state: &mut State,
+    state: &mut TaskState,
     reason: Reason,
     loss_limit: u32,
-    ledger: &mut Ledger,
+    changes: &mut Changes,
 ) {
-    ledger.end_lease(state, false);
+    changes.end_lease(state, false);
     let now = scope.now.millis();
     if reason == Reason::Release {
         state.session = None;
-        state.move_on(Event::Release, now);
-        return ledger.wait(state);
+        state.transition(Event::Release, now);
+        return changes.waiting(state);
     }
     let losses = state.losses + 1;
     let error = Failure::worker_lost(losses);
-    ledger.record(state, &error);
+    changes.record_attempt(state, &error);
     state.losses = losses;
-    state.rank = state.range().suspecting(losses >= SUSPECT_LOSSES).rank;
+    state.rank = state.range().with_quarantine(losses >= SUSPECT_LOSSES).rank;
     state.session = None;
     if losses < loss_limit {
-        state.move_on(Event::Lose, now);
-        return ledger.wait(state);
+        state.transition(Event::Lose, now);
+        return changes.waiting(state);
     }
     state.set_error(&error);
-    state.move_on(Event::Abandon, now);
-    ledger.bury(state, &error);
+    state.transition(Event::Abandon, now);
+    changes.ended(state, Some(&error));
 }
 
 /// After how many losses a task is failed.

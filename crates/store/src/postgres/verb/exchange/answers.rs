@@ -1,43 +1,43 @@
-//! What whoever asked for an exchange is told.
+//! The answers to an exchange.
 
 use duly_core::lease::{Finish, Finished, Outcome};
 use foldhash::{HashMap, HashSet};
 use uuid::Uuid;
 
-use super::{Trade, Traded};
+use super::{ExchangeResult, PreparedExchange};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
 use crate::postgres::heads;
 use crate::postgres::range::Range;
 use crate::postgres::row;
+use crate::postgres::task_state::state::each;
 use crate::postgres::verb::finish;
-use crate::postgres::verb::state::each;
 
 impl PostgresStore {
     /// One answer per finish: some were given, plain successes are done or have to be looked up.
     pub(super) async fn answers(
         &self,
-        trade: &Trade<'_>,
-        traded: &mut Traded,
+        prepared: &PreparedExchange<'_>,
+        result: &mut ExchangeResult,
     ) -> Result<Vec<Finished>> {
-        let done: HashSet<Uuid> = traded.done.drain(..).collect();
+        let done: HashSet<Uuid> = result.done.drain(..).collect();
         let missing: Vec<_> =
-            trade.items.ids.iter().filter(|id| !done.contains(*id)).copied().collect();
-        let refused = self.refusals(trade, traded.is_open, missing).await?;
-        let mut slow = traded.slow.drain(..);
+            prepared.items.ids.iter().filter(|id| !done.contains(*id)).copied().collect();
+        let refused = self.refusals(prepared, result.is_open, missing).await?;
+        let mut slow = result.slow.drain(..);
         let answer = |item: &Finish| {
-            if trade.items.is_slow(item) {
+            if prepared.items.is_slow(item) {
                 return slow.next().expect("one answer per item");
             }
             refused.get(&row::uuid(item.task)).copied().unwrap_or(Finished::Done)
         };
-        Ok(trade.exchange.finishes.iter().map(answer).collect())
+        Ok(prepared.exchange.finishes.iter().map(answer).collect())
     }
 
     /// Why plain successes were not committed: they were before, or the lease is gone.
     async fn refusals(
         &self,
-        trade: &Trade<'_>,
+        prepared: &PreparedExchange<'_>,
         is_open: bool,
         missing: Vec<Uuid>,
     ) -> Result<HashMap<Uuid, Finished>> {
@@ -49,9 +49,9 @@ impl PostgresStore {
         let rows = self.pool.query(select, &[&missing]).await?;
         let mut refused: HashMap<_, _> =
             missing.into_iter().map(|id| (id, Finished::Unknown)).collect();
-        let tenant = trade.session.as_ref().and_then(|session| session.opened.tenant.as_ref());
+        let tenant = prepared.session.as_ref().and_then(|session| session.opened.tenant.as_ref());
         let tenant = tenant.filter(|_| is_open);
-        let holder = row::session_uuid(trade.exchange.session);
+        let holder = row::session_uuid(prepared.exchange.session);
         for found in rows {
             let id: Uuid = found.try_get(0)?;
             let owner: &str = found.try_get(4)?;
@@ -59,7 +59,7 @@ impl PostgresStore {
                 continue;
             }
             let (epoch, session): (i32, Option<Uuid>) = (found.try_get(1)?, found.try_get(2)?);
-            let item = trade.items.epochs.get(&id);
+            let item = prepared.items.epochs.get(&id);
             let same_lease = item == Some(&epoch) && session == Some(holder);
             let status = row::decode_status(found.try_get(3)?, id)?;
             let success = Outcome::Success { result: None };
@@ -71,24 +71,28 @@ impl PostgresStore {
 
     /// When this claim, or one for all lanes of the session, could be granted something. What it may
     /// not have now does not count, or it would ask for it again and again.
-    pub(super) async fn next_due(&self, trade: &Trade<'_>, traded: &Traded) -> Result<Option<i64>> {
-        let Some(session) = trade.session.as_ref().filter(|_| traded.is_open) else {
+    pub(super) async fn next_due(
+        &self,
+        prepared: &PreparedExchange<'_>,
+        result: &ExchangeResult,
+    ) -> Result<Option<i64>> {
+        let Some(session) = prepared.session.as_ref().filter(|_| result.is_open) else {
             return Ok(None);
         };
-        let is_held_back = traded.picky && traded.held == Some(true);
-        if (traded.echo && traded.leases.is_empty()) || is_held_back {
+        let is_held_back = result.picky && result.held == Some(true);
+        if (result.echo && result.leases.is_empty()) || is_held_back {
             return Ok(None);
         }
-        let serves = trade.claimable(self, session);
-        let suspects = self.heads.suspects(traded.now, &serves);
-        if suspects.is_empty() || !self.is_busy(trade, traded).await? {
+        let serves = prepared.claimable(self, session);
+        let quarantined = self.heads.quarantined(result.now, &serves);
+        if quarantined.is_empty() || !self.is_busy(prepared, result).await? {
             return Ok(self.heads.next(|_, range| serves(range.lane)));
         }
-        // Suspects are passed by until the session holds nothing.
-        let passed_by = |at: i64, range: Range| range.is_suspect() && at <= traded.now;
+        // Quarantined tasks are skipped until the session holds nothing.
+        let passed_by = |at: i64, range: Range| range.is_quarantined() && at <= result.now;
         let next = self.heads.next(|at, range| serves(range.lane) && !passed_by(at, range));
-        let after = vec![traded.now; suspects.len()];
-        let (lanes, ranks) = (each(&suspects, |it| it.lane), each(&suspects, |it| it.rank));
+        let after = vec![result.now; quarantined.len()];
+        let (lanes, ranks) = (each(&quarantined, |it| it.lane), each(&quarantined, |it| it.rank));
         let rows = self.pool.query(heads::SOME, &[&lanes, &ranks, &after]).await?;
         let mut nexts = vec![next];
         for found in rows {
@@ -97,12 +101,16 @@ impl PostgresStore {
         Ok(nexts.into_iter().flatten().min())
     }
 
-    /// Whether the session holds leases, which an exchange tells only where it saw suspects.
-    async fn is_busy(&self, trade: &Trade<'_>, traded: &Traded) -> Result<bool> {
-        if let Some(held) = traded.held {
+    /// Whether the session holds leases, which an exchange only knows where it saw quarantined tasks.
+    async fn is_busy(
+        &self,
+        prepared: &PreparedExchange<'_>,
+        result: &ExchangeResult,
+    ) -> Result<bool> {
+        if let Some(held) = result.held {
             return Ok(held);
         }
-        let session = row::session_uuid(trade.exchange.session);
+        let session = row::session_uuid(prepared.exchange.session);
         let holds = "/* session.holds */ SELECT duly.holds($1)";
         let rows = self.pool.query(holds, &[&session]).await?;
         Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(false))

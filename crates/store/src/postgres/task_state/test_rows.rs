@@ -1,4 +1,5 @@
-//! Rows made by hand, for tests of what is read: as many days and lanes as a test wants, at once.
+//! Tasks inserted in any state, for tests of what is read: on as many days and in as many lanes as a
+//! test wants.
 
 use std::sync::Arc;
 
@@ -10,23 +11,23 @@ use duly_core::state::Status;
 use duly_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::scratch::{self, Scratch};
-use super::{PostgresStore, row};
 use crate::conformance::Harness;
+use crate::postgres::scratch::{self, Scratch};
+use crate::postgres::{PostgresStore, row};
 
 /// A store with such rows.
-pub(super) struct Handmade {
-    pub(super) store: PostgresStore,
+pub(in crate::postgres) struct TestRows {
+    pub(in crate::postgres) store: PostgresStore,
     /// Noon of the first day.
-    pub(super) noon: Timestamp,
+    pub(in crate::postgres) noon: Timestamp,
     _scratch: Scratch,
 }
 
-pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+pub(in crate::postgres) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-impl Handmade {
+impl TestRows {
     /// An empty one; nothing if there is no server.
-    pub(super) async fn new() -> Option<Self> {
+    pub(in crate::postgres) async fn new() -> Option<Self> {
         let server = scratch::server()?;
         let clock = Arc::new(Harness::clock());
         let scratch = Scratch::fresh(&server, clock.clone()).await;
@@ -37,29 +38,29 @@ impl Handmade {
     }
 
     /// Noon of the day after so many.
-    pub(super) fn noon_of(&self, day: i64) -> Timestamp {
+    pub(in crate::postgres) fn noon_of(&self, day: i64) -> Timestamp {
         Timestamp::from_millis(self.noon.millis() + day * DAY_MS)
     }
 
     /// Makes days from the first on.
-    pub(super) async fn days(&self, count: i32) {
+    pub(in crate::postgres) async fn days(&self, count: i32) {
         let first = i32::try_from(self.noon.millis() / DAY_MS).unwrap();
         self.store.make_days((first..first + count).collect()).await.unwrap();
     }
 
     /// Runs a statement.
-    pub(super) async fn run(&self, statement: &str) {
+    pub(in crate::postgres) async fn run(&self, statement: &str) {
         self.store.pool.get().await.unwrap().batch_execute(statement).await.unwrap();
     }
 
     /// A number that a statement answers.
-    pub(super) async fn number(&self, statement: &str) -> i64 {
+    pub(in crate::postgres) async fn number(&self, statement: &str) -> i64 {
         let client = self.store.pool.get().await.unwrap();
         client.query_one(statement, &[]).await.unwrap().get(0)
     }
 
     /// Adds a lane of the default tenant.
-    pub(super) async fn lane(&self, task_type: &str) -> i32 {
+    pub(in crate::postgres) async fn lane(&self, task_type: &str) -> i32 {
         let insert = "INSERT INTO duly.lane (tenant, queue, type) VALUES ($1, 'default', $2)
             RETURNING id";
         let client = self.store.pool.get().await.unwrap();
@@ -68,7 +69,13 @@ impl Handmade {
     }
 
     /// Adds a task that was first due at noon of a day, and ended right then if it has ended.
-    pub(super) async fn task(&self, lane: i32, day: i64, number: u32, status: Status) -> TaskId {
+    pub(in crate::postgres) async fn task(
+        &self,
+        lane: i32,
+        day: i64,
+        number: u32,
+        status: Status,
+    ) -> TaskId {
         let noon = self.noon_of(day);
         let id = TaskId::mint(noon, number, 7);
         let insert = "INSERT INTO duly.task (id, run_at, created_at, finished_at, epoch, lane, run,

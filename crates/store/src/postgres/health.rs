@@ -1,4 +1,4 @@
-//! The store's own state.
+//! The store's clock and health.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use duly_core::time::Timestamp;
 use super::error::{self, Fault};
 use super::{PostgresStore, row};
 
-/// Of the connections; the others are for claims and for questions.
+/// How many connections submits may use; the others are for claims and queries.
 const SUBMITS: usize = 2;
-/// About a megabyte. A disk with less is still full: it would soon be so again.
+/// About a megabyte. A disk with less space is still full: it would soon be full again.
 const ROOM_ROWS: u32 = 30_000;
 
 /// A database is copied with its own tools.
@@ -39,7 +39,7 @@ impl Pulse for PostgresStore {
     }
 
     async fn check(&self) -> Result<()> {
-        Ok(self.trouble.noting(self.probe().await)?)
+        Ok(self.server_errors.note(self.probe().await)?)
     }
 
     async fn hint(&self) -> Hint {
@@ -52,30 +52,30 @@ impl Pulse for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Whether the server answers and the schema is for this node; after trouble with a real write.
+    /// Whether the server answers and the schema is for this node; after errors also with a real write.
     async fn probe(&self) -> error::Result<()> {
         let mut client = self.pool.look_at_schema().await?;
-        if self.trouble.is_full() {
-            self.make_room(&mut client).await?;
-            self.trouble.has_room();
-        } else if self.trouble.is_there() {
+        if self.server_errors.is_full() {
+            self.try_space(&mut client).await?;
+            self.server_errors.clear_full();
+        } else if self.server_errors.is_failing() {
             let note = "/* check */ UPDATE duly.node SET checked_at = duly.now() WHERE id = $1";
             client.execute(note, &[&self.id]).await?;
         }
         Ok(())
     }
 
-    /// Writes what needs new room on the disk, and leaves nothing behind. Small writes tell nothing:
-    /// they find a place on pages that are there.
-    async fn make_room(&self, client: &mut Client) -> error::Result<()> {
+    /// Writes what needs new space on the disk, and leaves nothing behind. A small write proves nothing:
+    /// it fits into existing pages.
+    async fn try_space(&self, client: &mut Client) -> error::Result<()> {
         let transaction = client.transaction().await?;
-        // Where the tables are, and not where large sorts go.
+        // On the disk of the tables, not that of temporary files.
         let make = format!(
             "/* check */ SET LOCAL temp_tablespaces = '';
              CREATE TEMPORARY TABLE room AS SELECT generate_series(1, {ROOM_ROWS})"
         );
         match transaction.batch_execute(&make).await.map_err(Fault::from) {
-            // Who may not make one cannot tell; the next write that finds no room will.
+            // Without the right to create one it cannot be tried; the next write shows it.
             Err(fault) if fault.is_forbidden() => {}
             made => made?,
         }

@@ -1,11 +1,11 @@
-//! What a person wants to know of a database that nodes share, before or while they use it.
+//! Facts about a shared database for `duly doctor`.
 
 use super::open::{self, OpenError};
 use super::{error, migrate, tls};
 
 /// A database as it was found.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct Inspection {
     /// Where it is, without the password.
     pub place: String,
     /// The release of the server.
@@ -16,18 +16,18 @@ pub struct Survey {
     pub synchronous_commit: String,
     /// Whether the server syncs at all, as its setting `fsync` says.
     pub fsync: String,
-    /// How many scripts of the schema were applied; nothing if there is no schema yet.
+    /// How many migrations are applied.
     pub applied: usize,
-    /// How many there are.
+    /// How many migrations there are.
     pub known: usize,
-    /// Where nodes listen that gave a sign of life within the last minute.
+    /// Where nodes listen that were alive within the last minute.
     pub addresses: Vec<String>,
 }
 
-/// Looks at a database and changes nothing. What makes it useless for any node is an error.
-pub async fn survey(url: &str) -> Result<Survey, OpenError> {
+/// Reads a database and changes nothing. Fails if no node could use it.
+pub async fn inspect(url: &str) -> Result<Inspection, OpenError> {
     let (mut config, tls) = open::address(url)?;
-    // Nodes set some settings themselves; here those of the server are of interest.
+    // Nodes set some settings themselves; this reads those of the server.
     let asked = tls::parse(url).map_err(|error| OpenError::Address(error::chain(&error)))?;
     config.options(asked.get_options().unwrap_or_default());
     let place = open::place(&config);
@@ -52,5 +52,14 @@ pub async fn survey(url: &str) -> Result<Survey, OpenError> {
             addresses.push(row.try_get(0).map_err(broken)?);
         }
     }
-    Ok(Survey { place, version, encoding, synchronous_commit, fsync, applied, known, addresses })
+    Ok(Inspection {
+        place,
+        version,
+        encoding,
+        synchronous_commit,
+        fsync,
+        applied,
+        known,
+        addresses,
+    })
 }

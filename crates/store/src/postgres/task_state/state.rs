@@ -7,36 +7,36 @@ use foldhash::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::Scope;
 use crate::postgres::error::Result;
 use crate::postgres::range::{LaneId, Range};
+use crate::postgres::verb::Scope;
 use crate::postgres::{lease, row};
 
 /// One task, locked by this transaction.
 #[derive(Clone, Debug)]
-pub(super) struct State {
-    pub(super) id: Uuid,
-    pub(super) epoch: i32,
-    pub(super) session: Option<Uuid>,
-    pub(super) sequence: Option<i64>,
-    pub(super) status: Status,
-    pub(super) lane: LaneId,
-    pub(super) rank: i16,
-    pub(super) run_at: i64,
-    pub(super) granted_at: Option<i64>,
-    pub(super) finished_at: Option<i64>,
-    pub(super) run: i32,
-    pub(super) charged: u32,
-    pub(super) retries: u32,
-    pub(super) losses: u32,
-    pub(super) timeout_ms: Option<i32>,
+pub(in crate::postgres) struct TaskState {
+    pub(in crate::postgres) id: Uuid,
+    pub(in crate::postgres) epoch: i32,
+    pub(in crate::postgres) session: Option<Uuid>,
+    pub(in crate::postgres) sequence: Option<i64>,
+    pub(in crate::postgres) status: Status,
+    pub(in crate::postgres) lane: LaneId,
+    pub(in crate::postgres) rank: i16,
+    pub(in crate::postgres) run_at: i64,
+    pub(in crate::postgres) granted_at: Option<i64>,
+    pub(in crate::postgres) finished_at: Option<i64>,
+    pub(in crate::postgres) run: i32,
+    pub(in crate::postgres) charged: u32,
+    pub(in crate::postgres) retries: u32,
+    pub(in crate::postgres) losses: u32,
+    pub(in crate::postgres) timeout_ms: Option<i32>,
     /// When the lease is overdue, if that was moved.
     extended_to: Option<i64>,
     /// When the handler started that has just ended, if that is known.
-    pub(super) started_at: Option<i64>,
-    pub(super) error: Option<String>,
-    /// Of a success. A task in another state that is written has none.
-    pub(super) result: Option<String>,
+    pub(in crate::postgres) started_at: Option<i64>,
+    pub(in crate::postgres) error: Option<String>,
+    /// Of a success. A task that is written in another state has none.
+    pub(in crate::postgres) result: Option<String>,
     back_off: Option<String>,
     /// As it was read: the condition under which it is written.
     was: (i32, Option<Uuid>, Status),
@@ -46,9 +46,12 @@ const COLUMNS: &str = "task.id, task.epoch, task.session, task.sequence, task.st
     task.rank, task.run_at, task.granted_at, task.finished_at, task.run, task.charged, \
     task.retries, task.losses, task.timeout_ms, task.deadline_or_start, task.error, task.back_off";
 
-impl State {
+impl TaskState {
     /// Locks tasks, in the order of their ids.
-    pub(super) async fn lock(scope: &Scope<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Self>> {
+    pub(in crate::postgres) async fn lock(
+        scope: &Scope<'_>,
+        ids: &[Uuid],
+    ) -> Result<HashMap<Uuid, Self>> {
         let select = format!(
             "/* task.lock */ SELECT {COLUMNS} FROM duly.task WHERE id = ANY($1)
              ORDER BY id FOR NO KEY UPDATE"
@@ -87,18 +90,18 @@ impl State {
         })
     }
 
-    pub(super) fn range(&self) -> Range {
+    pub(in crate::postgres) fn range(&self) -> Range {
         Range { lane: self.lane, rank: self.rank }
     }
 
-    /// When the handler of the last attempt started, of a task whose run has ended.
-    pub(super) fn start(&self) -> Option<i64> {
+    /// When the handler of the last attempt started, for a task whose run has ended.
+    pub(in crate::postgres) fn start(&self) -> Option<i64> {
         // A task that ended before starts were kept may still hold its deadline there.
         self.extended_to.filter(|start| Some(*start) <= self.finished_at)
     }
 
     /// When the lease is overdue.
-    pub(super) fn deadline(&self) -> i64 {
+    pub(in crate::postgres) fn deadline(&self) -> i64 {
         let limit = self.timeout_ms.unwrap_or_else(lease::default_timeout);
         let usual =
             self.granted_at.unwrap_or_default() + i64::from(limit) + i64::from(lease::slack());
@@ -106,40 +109,46 @@ impl State {
     }
 
     /// Whether this lease lives.
-    pub(super) fn is_held(&self, session: Uuid, epoch: i32) -> bool {
+    pub(in crate::postgres) fn is_held(&self, session: Uuid, epoch: i32) -> bool {
         self.status == Status::Running && self.epoch == epoch && self.session == Some(session)
     }
 
-    /// Whether a transaction of its handler has ended this lease, and its batch has not been told.
-    pub(super) fn is_untold(&self, session: Uuid, epoch: i32) -> bool {
+    /// Whether the handler has ended this lease in its own transaction, and its worker has not
+    /// reported the outcome yet.
+    pub(in crate::postgres) fn is_unacknowledged(&self, session: Uuid, epoch: i32) -> bool {
         let same = self.epoch == epoch && self.session == Some(session);
         same && self.sequence.is_some_and(|sequence| sequence < 0)
     }
 
-    pub(super) fn policy(&self) -> Result<BackOff> {
+    pub(in crate::postgres) fn policy(&self) -> Result<BackOff> {
         row::decode_back_off(self.back_off.as_deref(), self.id)
     }
 
-    /// Moves on; the caller has checked that it can.
-    pub(super) fn move_on(&mut self, event: Event, now: i64) {
+    /// The status before the changes of this transaction.
+    pub(super) fn status_before(&self) -> Status {
+        self.was.2
+    }
+
+    /// Applies an event; the caller has checked that it can.
+    pub(in crate::postgres) fn transition(&mut self, event: Event, now: i64) {
         self.status = transition(self.status, event).expect("checked under the lock");
         if self.status.is_terminal() {
             self.finished_at = Some(now);
         }
     }
 
-    pub(super) fn set_error(&mut self, error: &Failure) {
+    pub(in crate::postgres) fn set_error(&mut self, error: &Failure) {
         self.error = Some(row::encode_failure(error));
     }
 }
 
 /// Writes tasks back, each on the condition that it is as it was read.
-pub(super) async fn write(scope: &Scope<'_>, states: &[State]) -> Result<()> {
+pub(super) async fn write_rows(scope: &Scope<'_>, states: &[TaskState]) -> Result<()> {
     if states.is_empty() {
         return Ok(());
     }
-    // A value is found by its place among the ids, which are sorted: a join would be planned anew for
-    // every size of every day, and sometimes as a scan.
+    // A value is found by its position among the ids, which are sorted: a join would be planned again
+    // for every size of every day, and sometimes as a scan.
     let update = "/* task.write */ UPDATE duly.task t
         SET epoch = ($5::integer[])[width_bucket(t.id, $1)], session = ($6::uuid[])[width_bucket(t.id, $1)],
             status = ($7::smallint[])[width_bucket(t.id, $1)], rank = ($8::smallint[])[width_bucket(t.id, $1)],
@@ -181,6 +190,6 @@ pub(super) async fn write(scope: &Scope<'_>, states: &[State]) -> Result<()> {
 }
 
 /// One column of many rows.
-pub(super) fn each<'a, T, V>(rows: &'a [T], value: impl Fn(&'a T) -> V) -> Vec<V> {
+pub(in crate::postgres) fn each<'a, T, V>(rows: &'a [T], value: impl Fn(&'a T) -> V) -> Vec<V> {
     rows.iter().map(value).collect()
 }

@@ -1,5 +1,5 @@
-//! Tasks that wait, run or have failed, where they are few among many: found through the due table,
-//! the batches of leases and the dead letters, instead of by a look at every task.
+//! Lists of tasks by status PENDING, RUNNING or FAILED, where these are few among many: found through the
+//! due table, the batches of leases and the dead letters, instead of a scan of all tasks.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::postgres::error::Result;
 use crate::postgres::range::LaneId;
 use crate::postgres::snapshot::Snapshot;
 
-/// Of more than these, some are soon found among all tasks; to look up each would take longer.
+/// If there are more, a scan of all tasks soon finds some; to look up each would take longer.
 const FEW: usize = 5_000;
 
 /// The tasks of this range that a list can hold, newest id first, and perhaps some that it cannot.
-/// Nothing if it asks for other states, or if there are too many.
+/// `None` if it asks for other states, or if there are too many.
 pub(super) async fn newest_first(
     snapshot: &Snapshot<'_>,
     filter: &Filter,

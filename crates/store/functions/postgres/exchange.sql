@@ -1,0 +1,143 @@
+-- Ends successes of a session and grants it due tasks of these ranges, in one call. `asked` is the
+-- number of its claim; without one nothing is granted. `done` are the successes that were committed,
+-- `heads` is where each of the ranges starts now. Unless `careful`, the call fails with DU001 if a
+-- payload is so large that the batch could exceed `byte_limit`: to read the sizes of all payloads
+-- first costs a tenth of a claim, and mostly they are small. `heavy` says whether there was a large one.
+-- `picky` says that quarantined tasks restrict what the session may be granted, `held` whether it holds
+-- leases (only known where quarantined tasks matter), `echo` that this claim was granted before.
+CREATE OR REPLACE FUNCTION duly.exchange(
+    who uuid, ended uuid[], ended_epochs integer[], results text[], ran integer[], asked bigint,
+    wanted integer, in_lanes integer[], in_ranks smallint[], since bigint[], byte_limit bigint,
+    ageing bigint, default_timeout integer, slack integer, careful boolean,
+    OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held boolean, OUT picky boolean,
+    OUT echo boolean, OUT paused_tenants text[], OUT paused_queues text[], OUT heads bigint[],
+    OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
+    OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
+    OUT granted_ats bigint[], OUT payloads text[], OUT heavy boolean)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    s         record;
+    latest    bigint;
+    o_lanes   integer[] := in_lanes;
+    o_ranks   smallint[] := in_ranks;
+    o_since   bigint[] := since;
+    batch     record;
+    sequences bigint[];
+    rows      tid[];
+    picked    uuid[];
+    waits     uuid;
+    is_alone  boolean;
+    is_cut    boolean;
+    -- Payloads of this size always fit.
+    small     bigint := byte_limit / greatest(wanted, 1);
+BEGIN
+    at := duly.now();
+    echo := false;
+    IF asked IS NULL THEN
+        SELECT newest, alone, waits_for INTO s
+        FROM duly.session WHERE id = who AND ended_at IS NULL;
+    ELSE
+        SELECT newest, alone, waits_for INTO s
+        FROM duly.session WHERE id = who AND ended_at IS NULL FOR NO KEY UPDATE;
+    END IF;
+    is_open := FOUND;
+    IF cardinality(ended) > 0 THEN
+        SELECT f.done, f.sequences INTO done, sequences
+        FROM duly.end_tasks(who, ended, ended_epochs, results, ran, at) f;
+        IF coalesce(cardinality(done), 0) < cardinality(ended) THEN
+            sequences := sequences || duly.acknowledge_external_finishes(who, ended, ended_epochs);
+        END IF;
+        PERFORM duly.end_batch_leases(array_agg(who), array_agg(n.sequence), array_agg(n.ended), true)
+        FROM (SELECT q.sequence, count(*)::integer AS ended FROM unnest(sequences) q(sequence)
+              GROUP BY 1 ORDER BY 1) n;
+    END IF;
+    SELECT array_agg(p.tenant), array_agg(p.queue) INTO paused_tenants, paused_queues
+    FROM duly.pause p;
+    IF NOT is_open THEN
+        RETURN;
+    END IF;
+    picky := s.alone OR s.waits_for IS NOT NULL;
+    -- Only quarantined tasks make it matter.
+    IF picky OR 10 <= ANY (in_ranks) THEN
+        held := duly.holds(who);
+    END IF;
+    IF asked IS NULL THEN
+        RETURN;
+    END IF;
+    latest := duly.newest(who, s.newest);
+    IF NOT duly.admits(who, latest, asked) THEN
+        echo := true;
+        UPDATE duly.grant_log g SET served_at = at WHERE g.session = who AND g.sequence = asked
+        RETURNING g.tasks INTO batch;
+        PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
+        SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
+               array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
+               array_agg(t.run_at), array_agg(t.granted_at), array_agg(t.payload)
+        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
+        FROM (SELECT t.* FROM duly.task t
+              WHERE t.id = ANY (batch.tasks) AND t.session = who AND t.sequence = asked
+                AND t.status = 2
+              ORDER BY array_position(batch.tasks, t.id)) t;
+        RETURN;
+    END IF;
+    is_alone := s.alone AND held;
+    IF paused_tenants IS NOT NULL THEN
+        SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.since)
+        INTO o_lanes, o_ranks, o_since
+        FROM unnest(in_lanes, in_ranks, since) r(lane, rank, since)
+        WHERE NOT EXISTS (
+            SELECT FROM duly.lane n JOIN duly.pause p ON p.tenant = n.tenant AND p.queue = n.queue
+            WHERE n.id = r.lane);
+    END IF;
+    IF wanted > 0 AND NOT is_alone AND cardinality(o_lanes) > 0 THEN
+        IF 10 <= ANY (o_ranks) THEN
+            SELECT p.rows, p.tasks, p.waits, p.is_alone INTO rows, picked, waits, is_alone
+            FROM duly.pick_with_quarantine(who, o_lanes, o_ranks, o_since, wanted, at, ageing,
+                                           NOT held) p;
+        ELSE
+            SELECT p.rows, p.tasks, p.starts INTO rows, picked, heads
+            FROM duly.pick(o_lanes, o_ranks, o_since, at, wanted, ageing) p;
+        END IF;
+        IF paused_tenants IS NOT NULL THEN
+            heads := NULL;
+        END IF;
+    END IF;
+    IF careful AND picked IS NOT NULL THEN
+        SELECT f.rows, f.tasks, f.is_cut INTO rows, picked, is_cut
+        FROM duly.fit_in_bytes(rows, picked, byte_limit, ageing) f;
+        IF is_cut THEN
+            heads := NULL;
+        END IF;
+    END IF;
+    IF picked IS NOT NULL THEN
+        DELETE FROM duly.due d WHERE d.ctid = ANY (rows);
+        SELECT g.tasks, g.epochs, g.runs, g.charges, g.retries, g.timeouts, g.lanes, g.run_ats,
+               g.granted_ats, g.payloads, g.heavy
+        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads,
+             heavy
+        FROM duly.grant_tasks(who, asked, picked, o_lanes, at, ageing, default_timeout, slack, small,
+                              careful) g;
+        IF heavy AND NOT careful THEN
+            RAISE EXCEPTION 'the payloads could be too large for one batch' USING ERRCODE = 'DU001';
+        END IF;
+    END IF;
+    is_alone := is_alone AND (held OR tasks IS NOT NULL);
+    picky := is_alone OR waits IS NOT NULL;
+    -- The row of a batch says which claim it belongs to.
+    IF (s.alone, s.waits_for) IS DISTINCT FROM (is_alone, waits) OR tasks IS NULL AND latest < asked THEN
+        UPDATE duly.session SET newest = asked, alone = is_alone, waits_for = waits WHERE id = who;
+    END IF;
+    IF latest < asked THEN
+        PERFORM duly.forget_before(who, asked);
+    END IF;
+    held := held OR tasks IS NOT NULL;
+    IF heads IS NULL THEN
+        heads := ARRAY(
+            SELECT (SELECT d.run_at FROM duly.due d
+                    WHERE d.lane = r.lane AND d.rank = r.rank AND d.run_at >= r.since
+                    ORDER BY d.run_at LIMIT 1)
+            FROM unnest(in_lanes, in_ranks, since) WITH ORDINALITY r(lane, rank, since, n)
+            ORDER BY r.n);
+    END IF;
+END
+$$;

@@ -1,0 +1,104 @@
+//! What a verb changes about tasks: collected under their locks, then written table by table, in the
+//! order in which every transaction takes its locks.
+
+use duly_core::state::Status;
+use duly_core::task::Failure;
+
+use super::attempts::{self, Attempt};
+use super::dead_letters::{self, DeadLetter};
+use super::due::{self, DueRow};
+use super::leases::{self, EndedLease, Revocation};
+use super::state::{TaskState, write_rows};
+use crate::postgres::error::Result;
+use crate::postgres::verb::Scope;
+
+/// The changes of one transaction.
+#[derive(Debug, Default)]
+pub(in crate::postgres) struct Changes {
+    /// Rows of tasks to write.
+    states: Vec<TaskState>,
+    due_removed: Vec<DueRow>,
+    due_added: Vec<DueRow>,
+    ended_leases: Vec<EndedLease>,
+    /// Tasks that their handlers' transactions have ended, and whose batches learn of it now.
+    acknowledged: Vec<uuid::Uuid>,
+    attempts: Vec<Attempt>,
+    dead_letters_deleted: Vec<uuid::Uuid>,
+    dead_letters_inserted: Vec<DeadLetter>,
+    revocations: Vec<Revocation>,
+}
+
+impl Changes {
+    /// Hook `waiting`: the task is PENDING again, or stays so with another run time or rank. To move a
+    /// waiting task, call [`Self::stop_waiting`] first, for where it was.
+    pub(in crate::postgres) fn waiting(&mut self, state: &TaskState) {
+        self.due_added.push(DueRow::of(state));
+        self.states.push(state.clone());
+    }
+
+    /// Hook `ended`: the run of the task has ended. If it FAILED, `failure` says why, and the task
+    /// becomes a dead letter.
+    pub(in crate::postgres) fn ended(&mut self, state: &TaskState, failure: Option<&Failure>) {
+        if state.status == Status::Failed {
+            let failure = failure.expect("a task fails for a reason");
+            self.dead_letters_inserted.push(DeadLetter::of(state, failure));
+        }
+        self.states.push(state.clone());
+    }
+
+    /// Hook `replayed`: the next run of a task that had ended begins; it is PENDING now.
+    pub(in crate::postgres) fn replayed(&mut self, state: &TaskState) {
+        if state.status_before() == Status::Failed {
+            self.dead_letters_deleted.push(state.id);
+        }
+        self.due_added.push(DueRow::of(state));
+        self.states.push(state.clone());
+    }
+
+    /// The task is no longer due where it was.
+    pub(in crate::postgres) fn stop_waiting(&mut self, state: &TaskState) {
+        self.due_removed.push(DueRow::of(state));
+    }
+
+    /// The task's lease has ended; `acknowledged` if its holder has reported that, and so has received
+    /// its batch.
+    pub(in crate::postgres) fn end_lease(&mut self, state: &TaskState, acknowledged: bool) {
+        self.ended_leases.extend(EndedLease::of(state, acknowledged));
+    }
+
+    /// The task's handler has ended it in its own transaction; its batch learns of it now.
+    pub(in crate::postgres) fn acknowledge(&mut self, state: &mut TaskState) {
+        state.sequence = state.sequence.map(|sequence| !sequence);
+        self.end_lease(state, true);
+        self.acknowledged.push(state.id);
+    }
+
+    /// Keeps an attempt that is about to end with an error.
+    pub(in crate::postgres) fn record_attempt(&mut self, state: &TaskState, error: &Failure) {
+        self.attempts.push(Attempt::failed(state, error));
+    }
+
+    /// Keeps the attempt by which the task has succeeded, before its row forgets it.
+    pub(in crate::postgres) fn record_success(&mut self, state: &TaskState) {
+        self.attempts.push(Attempt::succeeded(state));
+    }
+
+    /// The holder of the task's lease is to be notified that it is gone, by the node it claims through.
+    pub(in crate::postgres) fn revoke(&mut self, state: &TaskState) {
+        self.revocations.extend(Revocation::of(state));
+    }
+
+    /// Writes all of it.
+    pub(in crate::postgres) async fn write(mut self, scope: &mut Scope<'_>) -> Result<()> {
+        self.states.sort_unstable_by_key(|state| state.id);
+        write_rows(scope, &self.states).await?;
+        due::remove(scope, &self.due_removed).await?;
+        due::add(scope, &self.due_added).await?;
+        leases::acknowledge(scope, &self.acknowledged).await?;
+        leases::end(scope, &self.ended_leases).await?;
+        attempts::record(scope, &self.attempts).await?;
+        dead_letters::delete(scope, &self.dead_letters_deleted).await?;
+        dead_letters::insert(scope, &self.dead_letters_inserted).await?;
+        leases::revoke(scope, self.revocations).await
+    }
+}
