@@ -46,7 +46,8 @@ pub(crate) struct Sweeper {
 }
 
 impl Sweeper {
-    /// Sweeps while this node leads, until shutdown. The next pass continues an interrupted one.
+    /// Sweeps while this node leads, until shutdown. A store call that has begun completes; the
+    /// next pass deletes the rest.
     pub(crate) async fn run(self, lead: Leadership, shutdown: CancellationToken) {
         tokio::select! {
             () = shutdown.cancelled() => {}
