@@ -11,7 +11,6 @@ pub mod claim;
 pub mod concurrency;
 pub mod control;
 pub mod dead_letters;
-pub mod decorate;
 pub mod edit;
 pub mod finish;
 pub mod hand_off;
@@ -21,6 +20,7 @@ pub mod leader;
 pub mod lossy;
 pub mod narrowed_claim;
 pub mod nodes;
+pub mod quarantine;
 pub mod query;
 pub mod queues;
 pub mod reap;
@@ -29,9 +29,7 @@ pub mod restart;
 pub mod retention;
 pub mod session;
 pub mod settings;
-pub mod silent;
 pub mod submit;
-pub mod suspects;
 
 pub use harness::{Backend, Harness};
 
@@ -52,9 +50,9 @@ macro_rules! conformance {
                 lanes_are_bounded,
             );
             $crate::conformance_area!($backend, hand_off:
-                a_due_task_goes_to_a_free_place,
-                it_stops_when_the_places_are_taken,
-                nobody_in_the_lane_is_overtaken,
+                a_due_task_goes_to_a_free_slot,
+                it_stops_when_the_slots_are_taken,
+                no_task_of_the_lane_is_overtaken,
                 a_task_of_the_future_waits,
                 a_type_the_session_does_not_serve_waits,
                 a_repeated_submit_answers_as_the_first,
@@ -96,8 +94,8 @@ macro_rules! conformance {
                 it_is_handed_only_what_it_asks_for,
                 a_repeat_returns_the_batch_whatever_it_asks_for,
                 an_empty_one_may_ask_for_something_else,
-                it_passes_by_suspects_of_other_lanes,
-                a_suspect_is_granted_alone,
+                it_passes_by_quarantined_tasks_of_other_lanes,
+                a_quarantined_task_is_granted_alone,
             );
             $crate::conformance_area!($backend, finish:
                 success_keeps_the_result,
@@ -136,7 +134,7 @@ macro_rules! conformance {
                 a_new_delay_counts_from_the_edit,
                 a_new_priority_counts,
                 large_payloads_come_and_go,
-                a_suspect_stays_one,
+                a_quarantined_task_stays_so,
                 only_a_waiting_task_can_be_changed,
             );
             $crate::conformance_area!($backend, session:
@@ -146,14 +144,14 @@ macro_rules! conformance {
                 its_name_shows_on_its_tasks,
                 it_gets_only_its_tenants_tasks,
                 tasks_of_another_tenant_are_unknown_to_it,
-                those_elsewhere_are_listed_while_they_are_open,
+                remote_ones_are_listed_while_they_are_open,
                 the_leases_of_a_dead_one_count_a_loss,
                 what_it_had_not_started_counts_no_loss,
                 one_that_has_beaten_again_is_not_dead,
                 an_ended_one_cannot_be_opened_again,
-                its_end_leaves_what_others_hold_now,
+                its_end_leaves_what_other_sessions_hold_now,
                 a_beat_after_its_end_brings_nothing_back,
-                those_that_serve_a_lane_are_told,
+                those_that_serve_a_lane_are_listed,
                 signs_of_life_of_ones_own_end_nothing,
                 one_that_drains_is_known_to_drain_until_it_ends,
                 all_are_listed_with_what_they_hold,
@@ -164,16 +162,16 @@ macro_rules! conformance {
                 an_extended_lease_has_its_time,
                 an_extension_may_shorten_the_time,
                 only_its_holder_can_extend_a_lease,
-                what_nobody_acknowledged_is_released,
+                an_unacknowledged_lease_is_released,
                 every_way_to_acknowledge_counts,
                 a_batch_that_is_asked_for_again_starts_afresh,
                 an_echo_is_not_told_to_come_back,
             );
-            $crate::conformance_area!($backend, suspects:
+            $crate::conformance_area!($backend, quarantine:
                 one_is_granted_alone,
                 a_busy_session_makes_room_for_one,
                 what_comes_before_one_is_granted_without_it,
-                others_pass_by_one_that_is_waited_for,
+                other_sessions_pass_by_one_that_is_waited_for,
                 an_idle_session_takes_one_at_once,
                 a_session_that_holds_nothing_keeps_none_waiting,
                 nothing_is_handed_to_its_session,
@@ -266,10 +264,10 @@ macro_rules! conformance {
                 a_task_that_dies_with_its_workers_ends,
                 waiting_tasks_keep_their_time,
                 keys_are_remembered,
-                a_session_elsewhere_goes_on,
-                a_lease_elsewhere_has_its_whole_time_again,
+                a_remote_session_goes_on,
+                a_remote_lease_has_its_whole_time_again,
                 an_extension_outlives_it,
-                a_batch_elsewhere_has_its_whole_time_to_be_acknowledged,
+                a_remote_batch_has_its_whole_time_to_be_acknowledged,
                 what_was_seen_of_a_session_before_ends_it_no_more,
             );
             $crate::conformance_area!($backend, query:
@@ -281,7 +279,7 @@ macro_rules! conformance {
                 failed_tasks_are_listed_by_their_due_time,
                 a_task_that_waits_or_runs_is_listed_once,
                 a_page_of_rare_matches_ends_and_goes_on,
-                a_filter_finds_nothing_of_others,
+                a_filter_finds_nothing_of_other_tenants,
                 the_task_of_another_tenant_is_absent,
                 a_hint_names_the_earliest_due_time,
                 the_store_is_healthy,
@@ -313,7 +311,7 @@ macro_rules! conformance {
                 only_ended_tasks_are_deleted,
                 an_order_and_its_progress_are_one,
                 every_order_can_be_carried_out,
-                whoever_has_lost_its_lease_changes_nothing,
+                a_worker_that_has_lost_its_lease_changes_nothing,
             );
             $crate::conformance_area!($backend, leader:
                 there_is_one_at_a_time,

@@ -3,6 +3,7 @@
 
 pub mod clock;
 mod hints;
+pub mod layer;
 pub mod limit;
 
 #[cfg(feature = "conformance")]

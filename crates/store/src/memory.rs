@@ -1,4 +1,4 @@
-//! The reference model: the rules of the port in the plainest code that keeps them. It shares
+//! The reference model: the rules of the port in the simplest code that keeps them. It shares
 //! nothing with the other stores, so that a test that compares them means something.
 
 mod bulk;
@@ -13,11 +13,12 @@ mod reports;
 mod retention;
 mod sessions;
 mod settings;
+mod task_state;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::limits::STORE_BATCH;
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
@@ -40,6 +41,7 @@ pub struct MemoryStore {
     model: Arc<Mutex<Model>>,
     clock: Arc<dyn Clock>,
     hints: Hints,
+    node: NodeId,
     /// How this process has introduced itself, and when.
     joined: Mutex<Option<(JoinNode, Timestamp)>>,
 }
@@ -48,7 +50,14 @@ impl MemoryStore {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Self {
         let model = Arc::new(Mutex::new(Model::new(rules)));
-        Self { model, clock, hints: Hints::default(), joined: Mutex::default() }
+        let (hints, joined) = (Hints::default(), Mutex::default());
+        Self { model, clock, hints, node: NodeId::ONLY, joined }
+    }
+
+    /// The store of a process that takes itself for one of several nodes.
+    #[must_use]
+    pub fn as_node(self, node: NodeId) -> Self {
+        Self { node, ..self }
     }
 
     /// What a new process would find if this one died now.
@@ -56,7 +65,8 @@ impl MemoryStore {
     pub fn after_crash(&self) -> Self {
         self.model.lock().crash(self.clock.now());
         let (model, clock) = (Arc::clone(&self.model), Arc::clone(&self.clock));
-        Self { model, clock, hints: Hints::default(), joined: Mutex::default() }
+        let (hints, joined) = (Hints::default(), Mutex::default());
+        Self { model, clock, hints, node: self.node, joined }
     }
 
     fn hint_at(&self, due: Option<Timestamp>) {
@@ -110,7 +120,7 @@ impl Sessions for MemoryStore {
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
-        Ok(self.model.lock().workers(self.clock.now()))
+        Ok(self.model.lock().workers(self.node, self.clock.now()))
     }
 
     async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {

@@ -25,6 +25,7 @@ mod retention;
 mod row;
 mod serving;
 mod settings;
+mod task_state;
 mod verb;
 mod weight;
 mod writer;

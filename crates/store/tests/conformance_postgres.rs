@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use duly_core::ports::store::{Ending, Home, Rules, Sessions as _, Store};
 use duly_store::clock::ManualClock;
 use duly_store::conformance::lossy::LosingAnswers;
-use duly_store::conformance::silent::WithoutHints;
 use duly_store::conformance::{Backend, Harness};
 use duly_store::postgres::PostgresStore;
 use duly_store::postgres::scratch::{self, Scratch};
@@ -73,4 +72,3 @@ macro_rules! postgres {
 
 duly_store::conformance!(postgres, postgres!());
 duly_store::conformance!(postgres_losing_answers, LosingAnswers(postgres!()));
-duly_store::conformance!(postgres_without_hints, WithoutHints(postgres!()));

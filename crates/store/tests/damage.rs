@@ -1,4 +1,4 @@
-//! A file that somebody has damaged: what is whole goes on.
+//! A damaged file: what is whole goes on.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -95,7 +95,7 @@ impl After {
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_read_holds_up_nobody() {
+async fn a_task_that_cannot_be_read_holds_up_no_other() {
     for damage in [
         "DELETE FROM payload WHERE task = ?",
         "UPDATE task SET retries = -1 WHERE id = ?",

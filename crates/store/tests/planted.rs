@@ -95,7 +95,7 @@ fn an_outcome_without_a_fence_is_caught() {
 
 #[test]
 fn a_session_that_takes_what_others_hold_is_caught() {
-    catches(session::its_end_leaves_what_others_hold_now, PlantedBug::ReapById);
+    catches(session::its_end_leaves_what_other_sessions_hold_now, PlantedBug::ReapById);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn an_epoch_that_comes_again_is_caught() {
 #[test]
 fn a_session_back_from_the_dead_is_caught() {
     catches(session::a_beat_after_its_end_brings_nothing_back, PlantedBug::BeatAfterEnd);
-    catches(session::those_elsewhere_are_listed_while_they_are_open, PlantedBug::BeatAfterEnd);
+    catches(session::remote_ones_are_listed_while_they_are_open, PlantedBug::BeatAfterEnd);
 }
 
 /// A writer that cannot commit does not answer, unless it acknowledges too early.

@@ -93,7 +93,7 @@ fn lane(queue: &str) -> Lane {
 }
 
 #[tokio::test]
-async fn a_submit_to_a_paused_queue_wakes_nobody() {
+async fn a_submit_to_a_paused_queue_wakes_no_worker() {
     let file = File::new();
     let now = SystemClock::default().now();
     let (mail, other) = (lane("mail"), lane("other"));

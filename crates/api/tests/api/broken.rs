@@ -1,237 +1,38 @@
-//! A store that fails, and what callers get to hear of it.
-
-mod nodes;
+//! A store that fails, and what callers are told about it.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::Router;
-use duly_core::id::{SessionId, TaskId};
-use duly_core::name::{Lane, QueueName, TenantName};
-use duly_core::ports::store::{
-    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CountTasks, DeadGroups, DeadLetters,
-    DeadList, DeleteTasks, EditTask, Ending, Error, Exchange, Exchanged, Expiry, ExtendLeases,
-    Extended, GroupDead, Hint, Leases, ListDead, ListQueues, ListSettings, ListTasks, LogPage,
-    OpenSession, OpenedSession, PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList,
-    QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result,
-    RetryTasks, Sessions, SettingsLog, Snapshots, Submit, Submitted, Sweep, Swept, TaskCount,
-    TaskList, Tasks, VersionedSettings, WorkerState,
-};
-use duly_core::task::{Attempt, Task};
-use duly_core::time::Timestamp;
+use duly_core::ports::store::{Error, Result, Rules};
 use duly_engine::random::OsRandom;
 use duly_engine::{Config, Engine};
+use duly_store::clock::SystemClock;
+use duly_store::layer::{BoxFuture, Call, Layer, Layered};
+use duly_store::memory::MemoryStore;
 
 use crate::support::{ask, get, post, request, router_over};
 
-/// Fails every call in one way.
+/// Fails every call with the same error, except for a look at the clock.
 struct Broken(fn() -> Error);
 
-#[async_trait]
-impl Tasks for Broken {
-    async fn submit(&self, _: Submit) -> Result<Vec<Submitted>> {
-        Err(self.0())
-    }
-
-    async fn get(&self, _: &TenantName, _: TaskId) -> Result<Option<Task>> {
-        Err(self.0())
-    }
-
-    async fn list(&self, _: ListTasks) -> Result<TaskList> {
-        Err(self.0())
-    }
-
-    async fn attempts(&self, _: &TenantName, _: TaskId) -> Result<Option<Vec<Attempt>>> {
-        Err(self.0())
+impl Layer for Broken {
+    async fn call<'a, T, F>(&'a self, call: Call<'a>, inner: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn() -> BoxFuture<'a, Result<T>> + Send + Sync + 'a,
+    {
+        if call.name == "now" { inner().await } else { Err(self.0()) }
     }
 }
 
-#[async_trait]
-impl Sessions for Broken {
-    async fn open_session(&self, _: OpenSession) -> Result<()> {
-        Err(self.0())
-    }
-
-    async fn beat(&self, _: Beat) -> Result<bool> {
-        Err(self.0())
-    }
-
-    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
-        Err(self.0())
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerState>> {
-        Err(self.0())
-    }
-
-    async fn drain(&self, _: SessionId, _: bool) -> Result<bool> {
-        Err(self.0())
-    }
-
-    async fn draining(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
-        Err(self.0())
-    }
-
-    async fn serving(&self, _: &Lane) -> Result<Vec<SessionId>> {
-        Err(self.0())
-    }
-
-    async fn end_session(&self, _: SessionId, _: Ending) -> Result<Vec<TaskId>> {
-        Err(self.0())
-    }
-
-    async fn keep_alive(&self, _: Vec<SessionId>) -> Result<Vec<SessionId>> {
-        Err(self.0())
-    }
-
-    async fn reap(&self, _: Reap) -> Result<Reaped> {
-        Err(self.0())
-    }
+fn broken(error: fn() -> Error) -> Router {
+    let clock = Arc::new(SystemClock::default());
+    let memory = Arc::new(MemoryStore::new(clock, Rules::default()));
+    let store = Arc::new(Layered::new(Broken(error), memory));
+    router_over(&Engine::start(store, Arc::new(OsRandom::new()), Config::default()))
 }
 
-#[async_trait]
-impl Leases for Broken {
-    async fn exchange(&self, _: Exchange) -> Result<Exchanged> {
-        Err(self.0())
-    }
-
-    async fn extend(&self, _: ExtendLeases) -> Result<Vec<Extended>> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl Reports for Broken {
-    async fn report(&self, _: Report) -> Result<Vec<Reported>> {
-        Err(self.0())
-    }
-
-    async fn logs(&self, _: ReadLogs) -> Result<Option<LogPage>> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl DeadLetters for Broken {
-    async fn dead_letters(&self, _: ListDead) -> Result<DeadList> {
-        Err(self.0())
-    }
-
-    async fn dead_groups(&self, _: GroupDead) -> Result<DeadGroups> {
-        Err(self.0())
-    }
-
-    async fn purge(&self, _: PurgeTasks) -> Result<Vec<Controlled>> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl Queues for Broken {
-    async fn queues(&self, _: ListQueues) -> Result<QueueList> {
-        Err(self.0())
-    }
-
-    async fn queue(&self, _: &TenantName, _: &QueueName) -> Result<Option<QueueState>> {
-        Err(self.0())
-    }
-
-    async fn pause_queue(&self, _: PauseQueue) -> Result<bool> {
-        Err(self.0())
-    }
-
-    async fn resume_queue(&self, _: &TenantName, _: &QueueName) -> Result<bool> {
-        Err(self.0())
-    }
-
-    async fn place(&self, _: &TenantName, _: TaskId) -> Result<Option<Place>> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl Control for Broken {
-    async fn cancel(&self, _: CancelTasks) -> Result<Vec<Controlled>> {
-        Err(self.0())
-    }
-
-    async fn replay(&self, _: ReplayTasks) -> Result<Vec<Controlled>> {
-        Err(self.0())
-    }
-
-    async fn retry(&self, _: RetryTasks) -> Result<Vec<Controlled>> {
-        Err(self.0())
-    }
-
-    async fn edit(&self, _: EditTask) -> Result<Controlled> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl SettingsLog for Broken {
-    async fn settings(&self) -> Result<VersionedSettings> {
-        Err(self.0())
-    }
-
-    async fn put_settings(&self, _: PutSettings) -> Result<Put> {
-        Err(self.0())
-    }
-
-    async fn settings_history(&self, _: ListSettings) -> Result<Vec<VersionedSettings>> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl Expiry for Broken {
-    async fn sweep(&self, _: Sweep) -> Result<Swept> {
-        Err(self.0())
-    }
-
-    async fn forget_sessions(&self, _: Timestamp) -> Result<u32> {
-        Err(self.0())
-    }
-}
-
-#[async_trait]
-impl Bulk for Broken {
-    async fn count(&self, _: CountTasks) -> Result<TaskCount> {
-        Err(self.0())
-    }
-
-    async fn delete(&self, _: DeleteTasks) -> Result<Vec<Controlled>> {
-        Err(self.0())
-    }
-
-    async fn carry_out(&self, _: BulkStep) -> Result<Option<Vec<Controlled>>> {
-        Err(self.0())
-    }
-}
-
-impl Snapshots for Broken {}
-
-#[async_trait]
-impl Pulse for Broken {
-    async fn now(&self) -> Result<Timestamp> {
-        Ok(Timestamp::from_millis(1_900_000_000_000))
-    }
-
-    async fn check(&self) -> Result<()> {
-        Err(self.0())
-    }
-
-    async fn hint(&self) -> Hint {
-        std::future::pending().await
-    }
-}
-
-fn broken(how: fn() -> Error) -> Router {
-    let (store, random) = (Arc::new(Broken(how)), Arc::new(OsRandom::new()));
-    router_over(&Engine::start(store, random, Config::default()))
-}
-
-/// A change of whatever version there is.
+/// A change of any version.
 fn put(path: &str, body: &'static str) -> axum::http::Request<axum::body::Body> {
     let headers = [("content-type", "application/json"), ("if-match", "*")];
     request(axum::http::Method::PUT, path, &headers).map(|_| body.into())

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duly_core::bulk::{BulkAction, BulkOrder};
@@ -63,7 +62,7 @@ async fn all(world: &World) -> Vec<Task> {
 async fn a_lost_answer_repeats_nothing_and_leaves_nothing_out() {
     let world = World::new().await;
     many(&world, TASKS).await;
-    world.store.lost_steps.store(2, Ordering::SeqCst);
+    world.faults.lose_steps(2);
     let id = start(&world, &order(BulkAction::Cancel)).await;
     let ended = world.wait(id, HOUR).await;
     assert_eq!(ended.status, Status::Success, "{:?}", ended.error);
@@ -82,14 +81,14 @@ async fn a_lost_answer_repeats_nothing_and_leaves_nothing_out() {
         },
     )
     .await;
-    world.store.lost_steps.store(3, Ordering::SeqCst);
+    world.faults.lose_steps(3);
     assert_eq!(world.wait(replay, HOUR).await.status, Status::Success);
     let runs: HashSet<u32> = all(&world).await.iter().map(|task| task.run).collect();
     assert_eq!(runs, HashSet::from([2]), "each of them once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_after_the_order_is_none_of_its_business() {
+async fn an_order_leaves_tasks_alone_that_come_after_it() {
     let world = World::new().await;
     many(&world, 3).await;
     let (tenant, pause) = (tenant(), duly_core::name::QueueName::system());
@@ -113,7 +112,7 @@ async fn what_comes_after_the_order_is_none_of_its_business() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_whose_task_was_cancelled_hears_of_it() {
+async fn a_worker_whose_task_was_cancelled_is_told() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task;
     let lease = world.source.claim(1).await.unwrap().remove(0);
@@ -167,3 +166,11 @@ async fn a_retry_means_only_tasks_that_wait_for_one() {
     assert_eq!(ended.progress.unwrap().progress.total, Some(1));
     assert_eq!(world.source.claim(1).await.unwrap()[0].task, lease.task);
 }
+
+crate::stores::with_lost_hints!(
+    all: a_lost_answer_repeats_nothing_and_leaves_nothing_out,
+    an_order_leaves_tasks_alone_that_come_after_it,
+    a_worker_whose_task_was_cancelled_is_told,
+    replays_are_spread_from_when_they_begin,
+    a_retry_means_only_tasks_that_wait_for_one
+);

@@ -4,7 +4,7 @@
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{TenantName, TypeName};
-use duly_core::ports::store::{Counted, Home, OpenSession, Sessions as _};
+use duly_core::ports::store::{Counted, Home, OpenSession};
 use duly_core::state::Status;
 use duly_engine::command::explain::{Explanation, Reason};
 use duly_engine::command::worker::RemoteWorker;
@@ -25,7 +25,7 @@ async fn workers_are_counted_without_reading_all_sessions() {
     let tenant = TenantName::default_tenant();
     let worker = RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![] };
     world.engine.register(worker).await.unwrap();
-    let elsewhere = OpenSession {
+    let remote = OpenSession {
         id: SessionId::mint(world.now().await, 7),
         name: "through another node".to_owned(),
         tenant: None,
@@ -33,11 +33,11 @@ async fn workers_are_counted_without_reading_all_sessions() {
         queues: vec![],
         home: Home::Remote,
     };
-    world.store.open_session(elsewhere).await.unwrap();
+    world.store.open_session(remote).await.unwrap();
 
-    world.store.set_readable(false);
+    world.faults.set_readable(false);
     let reasons = explain(&world, near).await.reasons;
-    assert_eq!(reasons, [Reason::Next { workers: 2 }], "its own, and the one elsewhere");
+    assert_eq!(reasons, [Reason::Next { workers: 2 }], "its own, and the remote one");
     world.engine.cancel(&TenantName::default_tenant(), near, String::new()).await.unwrap();
     let reasons = explain(&world, far).await.reasons;
     assert_eq!(reasons, [Reason::Next { workers: 2 }], "one is known twice");
@@ -51,7 +51,7 @@ async fn workers_that_drain_are_not_waited_for() {
     let types = vec![TypeName::new("far").unwrap()];
     let here = RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![] };
     let here = world.engine.register(here).await.unwrap().session;
-    let elsewhere = OpenSession {
+    let remote = OpenSession {
         id: SessionId::mint(world.now().await, 7),
         name: "through another node".to_owned(),
         tenant: None,
@@ -59,8 +59,8 @@ async fn workers_that_drain_are_not_waited_for() {
         queues: vec![],
         home: Home::Remote,
     };
-    let other = elsewhere.id;
-    world.store.open_session(elsewhere).await.unwrap();
+    let other = remote.id;
+    world.store.open_session(remote).await.unwrap();
     let tenant = TenantName::default_tenant();
     world.engine.drain_worker(&tenant, here, true).await.unwrap();
     assert_eq!(explain(&world, far).await.reasons, [Reason::Next { workers: 1 }]);
@@ -78,10 +78,16 @@ fn behind(count: u32) -> Reason {
 async fn a_task_that_is_cancelled_meanwhile_does_not_run() {
     let world = World::new().await;
     let id = world.submit(draft("echo")).await.task.id;
-    world.store.cancel_at_place(id);
+    world.faults.cancel_at_place(id);
     let explained = explain(&world, id).await;
     assert_eq!(
         (explained.task.status, explained.reasons),
         (Status::Cancelled, vec![Reason::Ended])
     );
 }
+
+crate::stores::with_lost_hints!(
+    all: workers_are_counted_without_reading_all_sessions,
+    workers_that_drain_are_not_waited_for,
+    a_task_that_is_cancelled_meanwhile_does_not_run
+);

@@ -2,11 +2,12 @@
 
 mod bulk;
 mod explain;
+mod faults;
 mod nodes;
-mod passes;
 mod remote;
 mod reports;
 mod settings;
+mod stores;
 mod world;
 
 use std::time::Duration;
@@ -17,16 +18,19 @@ use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
 use duly_engine::command::submit::{Error, Refused};
-use world::{World, draft, finish, success};
+use world::{World, draft, finish, must_wait, success};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_reaches_a_waiting_worker_in_the_commit_that_stores_it() {
     let world = World::new().await;
-    let (leases, accepted) = tokio::join!(world.source.claim(10), world.submit(draft("echo")));
-    let leases = leases.unwrap();
+    let mut claim = world.source.claim(10);
+    must_wait(&mut claim).await;
+    let exchanges = world.faults.exchanges();
+    let accepted = world.submit(draft("echo")).await;
+    let leases = claim.await.unwrap();
     assert_eq!(accepted.task.status, Status::Running);
     assert_eq!((leases[0].task, leases[0].epoch), (accepted.task.id, 1));
-    assert_eq!(world.store.exchanges(), 0, "no claim was needed");
+    assert_eq!(world.faults.exchanges(), exchanges, "no further claim was needed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,16 +62,16 @@ async fn an_earlier_task_shortens_the_sleep() {
     let in_seconds = |delay| Draft { delay_seconds: Some(delay), ..draft("echo") };
     world.submit(in_seconds(1000.0)).await;
     let mut claim = world.source.claim(1);
-    assert!(futures_util::poll!(&mut claim).is_pending());
+    must_wait(&mut claim).await;
     let soon = world.submit(in_seconds(1.0)).await.task;
     assert_eq!(claim.await.unwrap()[0].task, soon.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_hints_cost_time_and_nothing_else() {
-    let world = World::without_hints().await;
+    let world = World::losing_hints().await;
     let mut claim = world.source.claim(1);
-    assert!(futures_util::poll!(&mut claim).is_pending());
+    must_wait(&mut claim).await;
     let task = Draft { delay_seconds: Some(1.0), ..draft("echo") };
     let task = world.submit(task).await.task;
     assert_eq!(claim.await.unwrap()[0].task, task.id);
@@ -77,10 +81,10 @@ async fn lost_hints_cost_time_and_nothing_else() {
 async fn an_idle_engine_leaves_the_store_alone() {
     let world = World::new().await;
     let mut claim = world.source.claim(1);
-    assert!(futures_util::poll!(&mut claim).is_pending());
+    must_wait(&mut claim).await;
     let waited = tokio::time::timeout(Duration::from_secs(3600), &mut claim).await;
     assert!(waited.is_err());
-    let polls = world.store.exchanges();
+    let polls = world.faults.exchanges();
     assert!(polls <= 121, "one safety poll per half minute, not {polls} in an hour");
 }
 
@@ -89,21 +93,21 @@ async fn concurrent_submits_share_a_call() {
     let world = World::new().await;
     let calls = (0..500).map(|_| world.submit(draft("echo")));
     futures_util::future::join_all(calls).await;
-    let submits = world.store.submits();
+    let submits = world.faults.calls("submit");
     assert!(submits <= 3, "500 submits took {submits} calls");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_claim_gives_its_leases_back() {
     let world = World::new().await;
-    world.store.hold();
+    world.faults.hold();
     let mut claim = world.source.claim(1);
-    assert!(futures_util::poll!(&mut claim).is_pending());
+    must_wait(&mut claim).await;
     let mut submit = Box::pin(world.submit(draft("echo")));
-    assert!(futures_util::poll!(&mut submit).is_pending());
-    world.store.held().await;
+    must_wait(&mut submit).await;
+    world.faults.held().await;
     drop(claim);
-    world.store.go_on();
+    world.faults.go_on();
     let task = submit.await.task;
     let lease = world.source.claim(1).await.unwrap().remove(0);
     assert_eq!((lease.task, lease.attempt), (task.id, 1));
@@ -114,7 +118,7 @@ async fn outcomes_outlive_a_store_that_is_away() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task;
     let lease = world.source.claim(1).await.unwrap().remove(0);
-    world.store.fail_next(20);
+    world.faults.fail_next(20);
     let answers = world.source.finish(vec![finish(&lease, success())]).await.unwrap();
     assert_eq!(answers, [Finished::Done]);
     assert_eq!(world.get(task.id).await.status, Status::Success);
@@ -123,7 +127,7 @@ async fn outcomes_outlive_a_store_that_is_away() {
 #[tokio::test(start_paused = true)]
 async fn a_submit_that_the_store_refuses_says_so() {
     let world = World::new().await;
-    world.store.fail_next(1);
+    world.faults.fail_next(1);
     let spec = draft("echo").check().unwrap();
     let tenant = TenantName::default_tenant();
     let refused = world.engine.submit(&tenant, vec![spec]).await.unwrap_err();
@@ -192,7 +196,7 @@ async fn one_outcome_that_cannot_be_committed_spoils_no_other() {
         world.submit(draft("echo")).await;
     }
     let leases = world.source.claim(7).await.unwrap();
-    world.store.poison(leases[4].task);
+    world.faults.poison(leases[4].task);
     let batch = leases.iter().map(|lease| finish(lease, success())).collect();
     let answers = world.source.finish(batch).await.unwrap();
     let mut expected = [Finished::Done; 7];
@@ -209,7 +213,7 @@ async fn one_outcome_that_cannot_be_committed_spoils_no_other() {
 async fn leases_that_arrive_as_a_claim_is_dropped_are_given_back() {
     let world = World::new().await;
     let mut claim = world.source.claim(1);
-    assert!(futures_util::poll!(&mut claim).is_pending());
+    must_wait(&mut claim).await;
     // Granted and sent; the claim is dropped before it looks.
     let task = world.submit(draft("echo")).await.task;
     assert_eq!(task.status, Status::Running);
@@ -257,7 +261,7 @@ async fn a_replayed_task_reaches_a_worker_that_waits() {
     let lease = world.source.claim(1).await.unwrap().remove(0);
     world.source.finish(vec![finish(&lease, success())]).await.unwrap();
     let mut claim = world.source.claim(1);
-    assert!(futures_util::poll!(&mut claim).is_pending());
+    must_wait(&mut claim).await;
     let tenant = TenantName::default_tenant();
     let replayed = world.engine.replay(&tenant, task.id, Some("7".into())).await.unwrap();
     assert_eq!((replayed.run, &*replayed.payload), (2, "7"));
@@ -270,7 +274,7 @@ async fn a_replayed_task_reaches_a_worker_that_waits() {
 #[tokio::test(start_paused = true)]
 async fn a_large_submit_that_fails_half_way_says_what_was_stored() {
     let world = World::new().await;
-    world.store.fail_submit(2);
+    world.faults.fail_submit(2);
     let tenant = TenantName::default_tenant();
     let specs = vec![draft("echo").check().unwrap(); 2_500];
     let answers = world.engine.submit(&tenant, specs).await.unwrap();
@@ -281,7 +285,7 @@ async fn a_large_submit_that_fails_half_way_says_what_was_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_submit_that_somebody_holds_up_fails_alone() {
+async fn a_submit_that_is_blocked_fails_alone() {
     let world = World::new().await;
     let tenant = TenantName::default_tenant();
     let submit = async |name| {
@@ -289,18 +293,18 @@ async fn a_submit_that_somebody_holds_up_fails_alone() {
         world.engine.submit(&tenant, vec![spec]).await.is_ok()
     };
     // While the first is being stored, the others gather.
-    world.store.hold();
+    world.faults.hold();
     let mut first = Box::pin(submit("echo"));
-    assert!(futures_util::poll!(&mut first).is_pending());
-    world.store.held().await;
-    let submits = world.store.submits();
+    must_wait(&mut first).await;
+    world.faults.held().await;
+    let submits = world.faults.calls("submit");
     let others = async {
         let gathered = tokio::join!(submit("echo"), submit("blocked"), submit("echo"));
         assert_eq!(gathered, (true, false, true));
     };
-    let go_on = async { world.store.go_on() };
+    let go_on = async { world.faults.go_on() };
     tokio::join!(first, others, go_on);
-    assert!(world.store.submits() > submits + 1, "they were tried together and then apart");
+    assert!(world.faults.calls("submit") > submits + 1, "they were tried together and then apart");
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,8 +312,8 @@ async fn work_goes_on_after_an_outcome_was_given_up_for_good() {
     let world = World::new().await;
     world.submit(draft("echo")).await;
     let lease = world.source.claim(1).await.unwrap().remove(0);
-    world.store.poison(lease.task);
-    world.store.poison_releases();
+    world.faults.poison(lease.task);
+    world.faults.poison_releases();
     let (answers, leases, next) = tokio::join!(
         world.source.finish(vec![finish(&lease, success())]),
         world.source.claim(1),
@@ -321,3 +325,27 @@ async fn work_goes_on_after_an_outcome_was_given_up_for_good() {
     assert_eq!(answers.unwrap(), [Finished::Unknown]);
     assert_eq!(leases.unwrap()[0].task, next.id);
 }
+
+crate::stores::with_lost_hints!(
+    all: a_task_reaches_a_waiting_worker_in_the_commit_that_stores_it,
+    what_finds_no_worker_waits_and_is_claimed_later,
+    an_earlier_task_shortens_the_sleep,
+    lost_hints_cost_time_and_nothing_else,
+    an_idle_engine_leaves_the_store_alone,
+    concurrent_submits_share_a_call,
+    a_dropped_claim_gives_its_leases_back,
+    outcomes_outlive_a_store_that_is_away,
+    a_submit_that_the_store_refuses_says_so,
+    keys_and_distance_are_judged_item_by_item,
+    a_type_without_a_worker_is_taken_with_a_warning,
+    waiting_ends_with_the_outcome_or_with_patience,
+    closing_puts_unfinished_work_back,
+    one_outcome_that_cannot_be_committed_spoils_no_other,
+    leases_that_arrive_as_a_claim_is_dropped_are_given_back,
+    submits_for_later_do_not_keep_a_worker_from_what_is_due,
+    a_cancel_reaches_the_worker_and_those_who_wait,
+    a_replayed_task_reaches_a_worker_that_waits,
+    a_large_submit_that_fails_half_way_says_what_was_stored,
+    a_submit_that_is_blocked_fails_alone,
+    work_goes_on_after_an_outcome_was_given_up_for_good
+);

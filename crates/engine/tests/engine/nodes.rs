@@ -2,107 +2,34 @@
 
 #![expect(clippy::unwrap_used, reason = "a store that was poisoned fails its test")]
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use duly_core::id::{NodeId, SessionId};
+use duly_core::id::SessionId;
 use duly_core::lease::Finished;
 use duly_core::node::Role;
-use duly_core::ports::store::{
-    Ending, Error, JoinNode, Leader, Leadership, NodeState, Nodes, Pulse as _, PutSettings, Result,
-    Sessions as _, SettingsLog as _,
-};
+use duly_core::ports::store::{Ending, JoinNode, PutSettings};
 use duly_core::ports::work_source::Closed;
 use duly_core::settings::Settings;
 use duly_engine::engine::LocalWorker;
 
-use crate::world::{TTL, Watched, World, draft, finish, pass, success};
+use crate::world::{TTL, World, draft, finish, must_wait, pass, success};
 
-/// The other nodes, as a test wants them.
-#[derive(Debug, Default)]
-pub(crate) struct Others {
-    /// Whether there may be any.
-    pub(crate) exist: bool,
-    /// Sessions of this node that they have ended.
-    pub(crate) ended: Mutex<Vec<SessionId>>,
-    /// Whether one of them leads.
-    leads: AtomicBool,
-    /// Whether the store answers those who want to lead.
-    unheard: AtomicBool,
-    /// Whether the store refuses signs of life.
-    pub(crate) refused: AtomicBool,
-    resigned: AtomicUsize,
-    joined: AtomicUsize,
-    pub(crate) sweeps: AtomicUsize,
-}
-
-#[async_trait]
-impl Leadership for Watched {
-    async fn lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
-        if self.others.unheard.load(Ordering::SeqCst) {
-            return Err(Error::Unavailable { reason: "told to".to_owned() });
-        }
-        if !self.others.exist {
-            return self.store.lead(node, ttl).await;
-        }
-        let another = self.others.leads.load(Ordering::SeqCst);
-        let node = if another { NodeId::from_bytes([7; 16]) } else { node };
-        Ok(Leader { node, term: 1, until: Some(self.now().await?.plus(ttl)) })
-    }
-
-    async fn resign(&self, node: NodeId) -> Result<()> {
-        self.others.resigned.fetch_add(1, Ordering::SeqCst);
-        self.store.resign(node).await
-    }
-
-    async fn leader(&self) -> Result<Option<Leader>> {
-        self.store.leader().await
-    }
-}
-
-#[async_trait]
-impl Nodes for Watched {
-    fn node(&self) -> NodeId {
-        if self.others.exist { NodeId::from_bytes([1; 16]) } else { self.store.node() }
-    }
-
-    async fn join(&self, node: JoinNode) -> Result<()> {
-        self.others.joined.fetch_add(1, Ordering::SeqCst);
-        self.store.join(node).await
-    }
-
-    async fn nodes(&self) -> Result<Vec<NodeState>> {
-        self.store.nodes().await
-    }
-
-    async fn leave(&self) -> Result<()> {
-        self.store.leave().await
-    }
-}
-
-impl Watched {
-    /// Other nodes take a worker of this one for dead.
-    async fn end(&self, session: SessionId) {
-        // The reference model has no other nodes that could see it die.
-        self.store.end_session(session, Ending::Closed).await.unwrap();
-        self.others.ended.lock().unwrap().push(session);
-    }
-
-    fn sweeps(&self) -> usize {
-        self.others.sweeps.load(Ordering::SeqCst)
-    }
+/// Other nodes take a worker of this one for dead.
+async fn end(world: &World, session: SessionId) {
+    // The reference model has no other nodes that could see it die.
+    world.store.end_session(session, Ending::Closed).await.unwrap();
+    world.faults.ended.lock().unwrap().push(session);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_others_took_for_dead_commits_nothing_and_is_told() {
     let world = World::among_others().await;
-    let (leases, task) = tokio::join!(world.source.claim(1), world.submit(draft("echo")));
+    let (leases, task) = tokio::join!(world.source.claim(1), world.submit_when_idle(draft("echo")));
     let lease = leases.unwrap().remove(0);
     let mut waiting = world.source.claim(1);
-    assert!(futures_util::poll!(&mut waiting).is_pending());
-    world.store.end(world.store.last_opened("test")).await;
+    must_wait(&mut waiting).await;
+    end(&world, world.faults.last_opened("test")).await;
     let refused = world.source.finish(vec![finish(&lease, success())]).await;
     assert_eq!(refused, Ok(vec![Finished::LeaseLost]), "the store refuses it already");
     assert_eq!(waiting.await, Err(Closed), "the worker is told within the time to live");
@@ -122,38 +49,38 @@ async fn a_worker_that_others_took_for_dead_commits_nothing_and_is_told() {
 async fn the_systems_own_worker_comes_back_too() {
     let world = World::among_others().await;
     pass(Duration::from_millis(1)).await;
-    let first = world.store.last_opened("system");
-    world.store.end(first).await;
+    let first = world.faults.last_opened("system");
+    end(&world, first).await;
     pass(2 * TTL).await;
-    assert_ne!(world.store.last_opened("system"), first);
+    assert_ne!(world.faults.last_opened("system"), first);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_the_leader_sweeps() {
     let world = World::among_others().await;
     pass(TTL).await;
-    assert_eq!(world.store.sweeps(), 1, "the only node leads");
-    world.store.others.leads.store(true, Ordering::SeqCst);
+    assert_eq!(world.faults.calls("sweep"), 1, "the only node leads");
+    world.faults.another_leads.store(true, Ordering::SeqCst);
     pass(TTL).await;
     pass(Duration::from_secs(5 * 60 * 60)).await;
-    assert_eq!(world.store.sweeps(), 1, "another one leads now");
-    world.store.others.leads.store(false, Ordering::SeqCst);
+    assert_eq!(world.faults.calls("sweep"), 1, "another one leads now");
+    world.faults.another_leads.store(false, Ordering::SeqCst);
     pass(TTL).await;
-    assert_eq!(world.store.sweeps(), 2, "the lead came back");
+    assert_eq!(world.faults.calls("sweep"), 2, "the lead came back");
     world.engine.close().await;
-    assert_eq!(world.store.others.resigned.load(Ordering::SeqCst), 1, "it makes room");
+    assert_eq!(world.faults.calls("resign"), 1, "it makes room");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_by_its_own_clock() {
     let world = World::among_others().await;
     pass(TTL).await;
-    world.store.others.unheard.store(true, Ordering::SeqCst);
+    world.faults.lead_fails.store(true, Ordering::SeqCst);
     pass(TTL).await;
     pass(Duration::from_secs(5 * 60 * 60)).await;
-    assert_eq!(world.store.sweeps(), 1, "it has stopped");
+    assert_eq!(world.faults.calls("sweep"), 1, "it has stopped");
     world.engine.close().await;
-    assert_eq!(world.store.others.resigned.load(Ordering::SeqCst), 0, "it leads no more");
+    assert_eq!(world.faults.calls("resign"), 0, "it leads no more");
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,9 +96,9 @@ async fn a_node_is_known_by_what_it_says_until_it_closes() {
     let cluster = world.engine.nodes().await.unwrap();
     assert_eq!((cluster.nodes.len(), &cluster.nodes[0].joined), (1, &node));
     assert_eq!(cluster.leader.map(|leader| leader.node), Some(cluster.nodes[0].id));
-    world.store.end(world.store.last_opened("test")).await;
+    end(&world, world.faults.last_opened("test")).await;
     pass(TTL).await;
-    let joined = world.store.others.joined.load(Ordering::SeqCst);
+    let joined = world.faults.calls("join");
     assert_eq!(joined, 2, "others may have forgotten the node as well");
     world.engine.close().await;
     assert!(world.store.nodes().await.unwrap().is_empty());
@@ -192,22 +119,25 @@ async fn settings_that_another_node_changes_are_known_soon() {
 async fn a_session_that_another_node_opens_is_watched_soon() {
     let world = World::among_others().await;
     pass(TTL).await;
-    let reads = world.store.reads();
+    let reads = world.faults.calls("sessions");
     pass(TTL).await;
-    assert!(world.store.reads() >= reads + 3, "nobody else tells that there is one to watch");
+    assert!(
+        world.faults.calls("sessions") >= reads + 3,
+        "no other process tells that there is one to watch"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_that_another_node_was_told_reaches_the_worker_of_this_one() {
     let world = World::among_others().await;
-    let session = world.store.last_opened("test");
+    let session = world.faults.last_opened("test");
     assert!(world.store.drain(session, true).await.unwrap());
     pass(TTL / 3 + Duration::from_millis(1)).await;
     let mut waiting = world.source.claim(1);
     let accepted = world.submit(draft("echo")).await;
-    assert!(futures_util::poll!(&mut waiting).is_pending());
+    must_wait(&mut waiting).await;
     pass(TTL).await;
-    assert!(futures_util::poll!(&mut waiting).is_pending(), "nothing is granted to it");
+    must_wait(&mut waiting).await;
     assert!(world.store.drain(session, false).await.unwrap());
     assert_eq!(waiting.await.unwrap()[0].task, accepted.task.id, "it goes on within a heartbeat");
 }

@@ -1,4 +1,4 @@
-//! Workers elsewhere, through the engine's own interface.
+//! Remote workers, through the engine's own interface.
 
 #![expect(clippy::unwrap_used, reason = "a worker that cannot be made fails its test")]
 
@@ -9,9 +9,7 @@ use std::time::Duration;
 use duly_core::id::SessionId;
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{TenantName, TypeName};
-use duly_core::ports::store::{
-    Beat, Claim, Extend, ExtendLeases, Extended, LaneFilter, Sessions as _,
-};
+use duly_core::ports::store::{Beat, Claim, Extend, ExtendLeases, Extended, LaneFilter};
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
@@ -19,7 +17,7 @@ use duly_engine::Engine;
 use duly_engine::command::worker::{Error, HeartbeatAnswer, RemoteWorker};
 use duly_engine::random::OsRandom;
 
-use super::world::{TTL, World, draft, finish, pass, success};
+use super::world::{TTL, World, draft, finish, must_wait, pass, success};
 
 const POLL: Duration = Duration::from_secs(3);
 
@@ -27,7 +25,7 @@ fn own() -> TenantName {
     TenantName::default_tenant()
 }
 
-/// A worker elsewhere that serves the types `far` and `further`.
+/// A remote worker that serves the types `far` and `further`.
 struct Remote<'a> {
     engine: &'a Engine,
     session: SessionId,
@@ -37,7 +35,7 @@ impl<'a> Remote<'a> {
     async fn register(engine: &'a Engine) -> Self {
         let types = ["far", "further"].map(|name| TypeName::new(name).unwrap()).to_vec();
         let worker =
-            RemoteWorker { name: "elsewhere".to_owned(), tenant: own(), types, queues: vec![] };
+            RemoteWorker { name: "remote".to_owned(), tenant: own(), types, queues: vec![] };
         let registered = engine.register(worker).await.unwrap();
         assert_eq!((registered.ttl, registered.heartbeat), (TTL, TTL / 3));
         Self { engine, session: registered.session }
@@ -65,10 +63,10 @@ impl<'a> Remote<'a> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_reaches_a_worker_elsewhere_as_it_is_submitted() {
+async fn a_task_reaches_a_remote_worker_as_it_is_submitted() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
-    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
     assert_eq!(leases[0].task, accepted.task.id);
     assert_eq!(remote.finish(&leases[0]).await, Finished::Done);
     assert_eq!(world.wait(accepted.task.id, POLL).await.status, Status::Success);
@@ -92,7 +90,7 @@ async fn leases_that_did_not_arrive_come_with_the_same_number() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let mut lost = Box::pin(remote.try_claim(1));
-    assert!(futures_util::poll!(&mut lost).is_pending());
+    must_wait(&mut lost).await;
     let task = world.submit(draft("far")).await.task;
     assert_eq!(world.get(task.id).await.status, Status::Running);
     drop(lost);
@@ -102,21 +100,21 @@ async fn leases_that_did_not_arrive_come_with_the_same_number() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_released_unheard_comes_with_the_same_number() {
+async fn what_was_released_unacknowledged_comes_with_the_same_number() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let mut lost = Box::pin(remote.try_claim(1));
-    assert!(futures_util::poll!(&mut lost).is_pending());
+    must_wait(&mut lost).await;
     let task = world.submit(draft("far")).await.task;
     drop(lost);
     for _ in 0..5 {
         pass(TTL / 2).await;
         remote.beat(&[]).await.unwrap();
     }
-    assert_eq!(world.get(task.id).await.status, Status::Pending, "nobody acknowledged it");
-    let before = world.store.exchanges();
+    assert_eq!(world.get(task.id).await.status, Status::Pending, "it was not acknowledged");
+    let before = world.faults.exchanges();
     assert_eq!(remote.claim(1).await[0].epoch, 2, "the number is not spent");
-    assert!(world.store.exchanges() < before + 5, "and the store is not asked in vain");
+    assert!(world.faults.exchanges() < before + 5, "and the store is not asked in vain");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +135,7 @@ async fn a_narrowed_claim_gets_only_its_types_and_does_not_spin() {
     let types = [TypeName::new("further").unwrap()].into();
     let only = Some(Arc::new(LaneFilter { types, ..LaneFilter::default() }));
     let narrowed = Claim { only, ..Claim::new(remote.session, 1, 10) };
-    let before = world.store.exchanges();
+    let before = world.faults.exchanges();
     let tenant = own();
     let claim = || world.engine.claim(&tenant, narrowed.clone(), POLL);
     let submits = async {
@@ -148,7 +146,7 @@ async fn a_narrowed_claim_gets_only_its_types_and_does_not_spin() {
     };
     let (leases, unwanted) = tokio::join!(claim(), submits);
     assert!(leases.unwrap().leases.is_empty(), "other types are due, and not asked for");
-    assert!(world.store.exchanges() < before + 5, "the store is not asked again and again");
+    assert!(world.faults.exchanges() < before + 5, "the store is not asked again and again");
     let later = async {
         pass(POLL / 3).await;
         world.submit(draft("further")).await.task
@@ -164,21 +162,21 @@ async fn a_narrowed_claim_gets_only_its_types_and_does_not_spin() {
 async fn an_echo_of_a_claim_does_not_spin() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
-    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
     remote.finish(&leases[0]).await;
     world.submit(draft("far")).await;
-    let before = world.store.exchanges();
+    let before = world.faults.exchanges();
     assert!(remote.claim(1).await.is_empty(), "its caller has had its answer");
-    assert!(world.store.exchanges() < before + 5);
+    assert!(world.faults.exchanges() < before + 5);
     assert_eq!(remote.claim(2).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn outcomes_from_elsewhere_are_refused_while_the_store_is_away() {
+async fn outcomes_of_remote_workers_are_refused_while_the_store_is_away() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
-    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
-    world.store.fail_next(1);
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
+    world.faults.fail_next(1);
     let batch = vec![finish(&leases[0], success())];
     let answer = world.engine.finish(&own(), remote.session, batch).await;
     assert!(matches!(answer, Err(Error::Store(error)) if error.is_retryable()));
@@ -190,7 +188,7 @@ async fn a_newer_claim_answers_the_older_one_with_nothing() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let (older, newer, _) =
-        tokio::join!(remote.claim(1), remote.claim(2), world.submit(draft("far")));
+        tokio::join!(remote.claim(1), remote.claim(2), world.submit_when_idle(draft("far")));
     assert_eq!((older.len(), newer.len()), (0, 1));
 }
 
@@ -198,7 +196,7 @@ async fn a_newer_claim_answers_the_older_one_with_nothing() {
 async fn a_silent_worker_loses_its_leases_and_is_refused() {
     let world = World::new().await;
     let silent = Remote::register(&world.engine).await;
-    let (leases, accepted) = tokio::join!(silent.claim(1), world.submit(draft("far")));
+    let (leases, accepted) = tokio::join!(silent.claim(1), world.submit_when_idle(draft("far")));
     let start = world.now().await;
     let next = Remote::register(&world.engine).await;
     let mut successor = Vec::new();
@@ -218,13 +216,13 @@ async fn a_silent_worker_loses_its_leases_and_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_judged_while_the_sessions_cannot_be_read() {
+async fn no_worker_is_judged_while_the_sessions_cannot_be_read() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     pass(TTL / 2).await;
-    world.store.set_readable(false);
+    world.faults.set_readable(false);
     pass(TTL * 5).await;
-    world.store.set_readable(true);
+    world.faults.set_readable(true);
     pass(TTL / 2).await;
     assert!(remote.beat(&[]).await.is_ok(), "it has its full time after the gap");
     pass(TTL * 2).await;
@@ -232,13 +230,13 @@ async fn nobody_is_judged_while_the_sessions_cannot_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_judged_while_the_store_refuses_signs_of_life() {
+async fn no_worker_is_judged_while_the_store_refuses_heartbeats() {
     let world = World::among_others().await;
     let remote = Remote::register(&world.engine).await;
     pass(TTL / 2).await;
-    world.store.others.refused.store(true, Ordering::SeqCst);
+    world.faults.keep_alive_fails.store(true, Ordering::SeqCst);
     pass(TTL * 5).await;
-    world.store.others.refused.store(false, Ordering::SeqCst);
+    world.faults.keep_alive_fails.store(false, Ordering::SeqCst);
     pass(TTL / 2).await;
     assert!(remote.beat(&[]).await.is_ok(), "it has its full time afterwards");
     pass(TTL * 2).await;
@@ -246,10 +244,10 @@ async fn nobody_is_judged_while_the_store_refuses_signs_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_workers_elsewhere_sessions_are_hardly_read() {
+async fn without_remote_workers_sessions_are_hardly_read() {
     let world = World::new().await;
     pass(Duration::from_secs(600)).await;
-    assert!(world.store.reads() < 15, "{}", world.store.reads());
+    assert!(world.faults.calls("sessions") < 15, "{}", world.faults.calls("sessions"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,7 +255,7 @@ async fn an_overdue_lease_is_taken_back_and_its_worker_told() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let task = Draft { timeout_seconds: Some(1.0), retries: Some(0.0), ..draft("far") };
-    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit(task));
+    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit_when_idle(task));
     let told = async {
         loop {
             pass(TTL / 3).await;
@@ -280,7 +278,7 @@ async fn an_extended_lease_is_left_alone() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let task = Draft { timeout_seconds: Some(1.0), ..draft("far") };
-    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit(task));
+    let (leases, accepted) = tokio::join!(remote.claim(1), world.submit_when_idle(task));
     let by = Duration::from_secs(100);
     let order = Extend { task: leases[0].task, epoch: leases[0].epoch, by };
     let order = ExtendLeases { session: remote.session, leases: vec![order] };
@@ -298,7 +296,7 @@ async fn an_extended_lease_is_left_alone() {
 async fn a_worker_that_leaves_hands_everything_back() {
     let world = World::new().await;
     let leaver = Remote::register(&world.engine).await;
-    let (_, accepted) = tokio::join!(leaver.claim(1), world.submit(draft("far")));
+    let (_, accepted) = tokio::join!(leaver.claim(1), world.submit_when_idle(draft("far")));
     world.engine.leave(&own(), leaver.session).await.unwrap();
     world.engine.leave(&own(), leaver.session).await.unwrap();
     let task = world.get(accepted.task.id).await;
@@ -356,7 +354,7 @@ async fn a_cancel_is_told_to_the_holder_alone() {
     let world = World::new().await;
     let (holder, other) =
         (Remote::register(&world.engine).await, Remote::register(&world.engine).await);
-    let (leases, accepted) = tokio::join!(holder.claim(1), world.submit(draft("far")));
+    let (leases, accepted) = tokio::join!(holder.claim(1), world.submit_when_idle(draft("far")));
     world.engine.cancel(&own(), accepted.task.id, "enough".to_owned()).await.unwrap();
     let lost = TakenBack { task: accepted.task.id, epoch: 1, why: Why::Cancelled };
     assert_eq!(holder.beat(&[1]).await.unwrap().taken_back, [lost]);
@@ -368,7 +366,7 @@ async fn a_cancel_is_told_to_the_holder_alone() {
 async fn the_session_of_another_tenant_does_not_exist() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
-    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
     let other = TenantName::new("other").unwrap();
     let claim = Claim::new(remote.session, 2, 1);
     let claimed = world.engine.claim(&other, claim, POLL).await;
@@ -384,7 +382,7 @@ async fn the_session_of_another_tenant_does_not_exist() {
 async fn a_restart_of_the_engine_is_survived() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
-    let (leases, _) = tokio::join!(remote.claim(1), world.submit(draft("far")));
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
     world.engine.close().await;
     assert!(matches!(remote.try_claim(2).await, Err(Error::Closed)));
     let config = duly_engine::Config { session_ttl: TTL, is_scheduler: true };
@@ -410,3 +408,26 @@ async fn a_drain_that_another_node_was_told_is_learnt_before_the_next_beat() {
     assert!(!remote.beat(&[]).await.unwrap().drain);
     assert_eq!(remote.claim(1).await[0].task, accepted.task.id);
 }
+
+crate::stores::with_lost_hints!(
+    all: a_task_reaches_a_remote_worker_as_it_is_submitted,
+    a_poll_ends_empty_and_the_same_number_is_asked_again,
+    leases_that_did_not_arrive_come_with_the_same_number,
+    what_was_released_unacknowledged_comes_with_the_same_number,
+    a_poll_without_patience_looks_once,
+    a_narrowed_claim_gets_only_its_types_and_does_not_spin,
+    an_echo_of_a_claim_does_not_spin,
+    outcomes_of_remote_workers_are_refused_while_the_store_is_away,
+    a_newer_claim_answers_the_older_one_with_nothing,
+    a_silent_worker_loses_its_leases_and_is_refused,
+    no_worker_is_judged_while_the_sessions_cannot_be_read,
+    an_overdue_lease_is_taken_back_and_its_worker_told,
+    an_extended_lease_is_left_alone,
+    a_worker_that_leaves_hands_everything_back,
+    a_claim_that_waits_is_answered_when_a_lease_is_cancelled,
+    a_heartbeat_that_waits_is_answered_when_a_lease_is_cancelled,
+    a_cancel_is_told_to_the_holder_alone,
+    the_session_of_another_tenant_does_not_exist,
+    a_restart_of_the_engine_is_survived;
+    one_process: without_remote_workers_sessions_are_hardly_read
+);

@@ -1,4 +1,4 @@
-//! What attempts tell while they run, and who hears of it.
+//! What attempts report while they run, and which callers are woken.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn line(task: TaskId, text: &str) -> Vec<ReportItem> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_local_attempt_is_heard_at_once() {
+async fn reports_of_a_local_attempt_show_at_once() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task.id;
     let lease = world.source.claim(1).await.unwrap().remove(0);
@@ -37,13 +37,13 @@ async fn a_local_attempt_is_heard_at_once() {
     assert_eq!((page.parts.len(), answers), (1, Ok(vec![Reported::Done])));
     let ending = world.source.finish(vec![finish(&lease, success())]);
     let (page, _) = tokio::join!(logs(&world, task, page.next), ending);
-    assert_eq!((page.parts.len(), page.live), (0, false), "the end is heard too");
+    assert_eq!((page.parts.len(), page.live), (0, false), "the end shows too");
     assert!(start.elapsed().is_zero());
     assert_eq!(world.source.report(line(task, "x")).await, Ok(vec![Reported::LeaseLost]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_wakes_nobody_who_waits_for_the_outcome() {
+async fn a_report_does_not_wake_a_caller_that_waits_for_the_outcome() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task.id;
     world.source.claim(1).await.unwrap();
@@ -58,8 +58,14 @@ async fn a_report_is_not_kept_for_a_store_that_is_away() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task.id;
     world.source.claim(1).await.unwrap();
-    world.store.fail_next(1);
+    world.faults.fail_next(1);
     assert_eq!(world.source.report(line(task, "x")).await, Err(Unheard));
     assert_eq!(world.source.report(line(task, "y")).await, Ok(vec![Reported::Done]));
     assert_eq!(&*logs(&world, task, LogPlace::default()).await.parts[0].text, "y");
 }
+
+crate::stores::with_lost_hints!(
+    all: reports_of_a_local_attempt_show_at_once,
+    a_report_does_not_wake_a_caller_that_waits_for_the_outcome,
+    a_report_is_not_kept_for_a_store_that_is_away
+);

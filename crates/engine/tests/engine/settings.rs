@@ -7,7 +7,7 @@ use std::time::Duration;
 use duly_core::back_off::{BackOff, Strategy};
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{PutSettings, SettingsLog as _, VersionedSettings};
+use duly_core::ports::store::{PutSettings, VersionedSettings};
 use duly_core::settings::{Retention, Settings, SettingsChange};
 use duly_core::submit::{BackOffDraft, Draft};
 use duly_engine::command::settings::Error;
@@ -87,7 +87,7 @@ async fn a_change_must_be_based_on_the_newest_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_change_hears_of_it() {
+async fn a_caller_that_waits_for_a_change_gets_it() {
     let world = World::new().await;
     let seen = world.engine.settings_in_effect().await.unwrap();
     assert_eq!(seen.version, 0);
@@ -133,10 +133,10 @@ async fn settings_that_cannot_be_read_delete_nothing() {
     assert!(!is_there(&world, id).await, "they were put again");
 
     let id = done(&world).await;
-    world.store.set_damaged(true);
+    world.faults.set_damaged(true);
     pass(8 * DAY).await;
     assert!(is_there(&world, id).await, "nor if they are damaged while it runs");
-    world.store.set_damaged(false);
+    world.faults.set_damaged(false);
     pass(HOUR + Duration::from_secs(1)).await;
     assert!(!is_there(&world, id).await, "they can be read again");
 }
@@ -144,17 +144,17 @@ async fn settings_that_cannot_be_read_delete_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_change_holds_although_its_caller_went_away() {
     let world = World::new().await;
-    // The first sweep is over: until the next one nobody reads them again.
+    // The first sweep is over: until the next one they are not read again.
     pass(Duration::from_secs(1)).await;
     assert_eq!(world.engine.settings_in_effect().await.unwrap().version, 0);
-    world.store.hold();
+    world.faults.hold();
     let settings = Settings { retries: 7, ..Settings::default() };
     tokio::select! {
         biased;
         _ = change(&world, settings) => panic!("its answer is held back"),
-        () = world.store.held() => {}
+        () = world.faults.held() => {}
     }
-    world.store.go_on();
+    world.faults.go_on();
     let heard = tokio::time::timeout(HOUR / 2, world.engine.settings_after(0)).await;
     assert_eq!(heard.expect("it holds").settings, settings);
     assert_eq!(world.submit(draft("echo")).await.task.retries, 7);
@@ -172,3 +172,15 @@ async fn a_sweep_goes_by_what_is_stored() {
     assert!(is_there(&world, id).await, "another node has changed the settings");
     assert_eq!(world.engine.settings_in_effect().await.unwrap().version, 1, "and this one knows");
 }
+
+crate::stores::with_lost_hints!(
+    all: a_task_that_does_not_say_gets_the_defaults_of_now,
+    a_repeated_submit_is_the_same_after_the_defaults_changed,
+    a_change_must_be_based_on_the_newest_version,
+    a_caller_that_waits_for_a_change_gets_it,
+    a_change_holds_although_its_caller_went_away;
+    memory: old_tasks_go_within_an_hour,
+    a_shorter_retention_holds_at_once,
+    settings_that_cannot_be_read_delete_nothing,
+    a_sweep_goes_by_what_is_stored
+);

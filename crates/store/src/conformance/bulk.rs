@@ -65,9 +65,9 @@ pub async fn tasks_are_counted_as_a_list_finds_them(harness: Harness) {
     for failed in [true, true, false] {
         ended(&harness, failed).await;
     }
-    let mut elsewhere = harness.task("letter");
-    elsewhere.lane.queue = QueueName::new("mail").unwrap();
-    harness.submit_one(elsewhere).await;
+    let mut other = harness.task("letter");
+    other.lane.queue = QueueName::new("mail").unwrap();
+    harness.submit_one(other).await;
     let mut foreign = harness.task("letter");
     foreign.lane.tenant = TenantName::new("other").unwrap();
     harness.submit_one(foreign).await;
@@ -166,7 +166,7 @@ pub async fn every_order_can_be_carried_out(harness: Harness) {
     assert_eq!(kept.done, 2);
 }
 
-pub async fn whoever_has_lost_its_lease_changes_nothing(harness: Harness) {
+pub async fn a_worker_that_has_lost_its_lease_changes_nothing(harness: Harness) {
     let id = ended(&harness, true).await;
     let carrier = carrier(&harness).await;
     let reason = "stop".to_owned();

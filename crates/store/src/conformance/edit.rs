@@ -90,15 +90,15 @@ pub async fn large_payloads_come_and_go(harness: Harness) {
     assert_eq!(&*harness.claim_one(session).await.payload, large);
 }
 
-pub async fn a_suspect_stays_one(harness: Harness) {
-    let suspect = harness.submit_one(harness.task("email")).await;
+pub async fn a_quarantined_task_stays_so(harness: Harness) {
+    let quarantined = harness.submit_one(harness.task("email")).await;
     harness.lose("email", SUSPECT_LOSSES).await;
     let urgent = TaskChange { priority: Priority::new(9), ..TaskChange::default() };
-    edit(&harness, suspect, urgent).await;
+    edit(&harness, quarantined, urgent).await;
     harness.submit_one(harness.task("email")).await;
     let session = harness.session(&["email"]).await;
-    assert_eq!(harness.claim_one(session).await.task, suspect, "and is granted alone");
-    assert_eq!(harness.get(suspect).await.priority, Priority::new(9).unwrap());
+    assert_eq!(harness.claim_one(session).await.task, quarantined, "and is granted alone");
+    assert_eq!(harness.get(quarantined).await.priority, Priority::new(9).unwrap());
 }
 
 pub async fn only_a_waiting_task_can_be_changed(harness: Harness) {

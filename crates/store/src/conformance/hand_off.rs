@@ -19,7 +19,7 @@ fn is_handed_off(answer: &Submitted) -> bool {
     matches!(answer, Submitted::HandedOff { epoch: 1, .. })
 }
 
-pub async fn a_due_task_goes_to_a_free_place(harness: Harness) {
+pub async fn a_due_task_goes_to_a_free_slot(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let task = harness.task("email");
     let claim = harness.next_claim(session, 10);
@@ -34,7 +34,7 @@ pub async fn a_due_task_goes_to_a_free_place(harness: Harness) {
     assert_eq!(harness.get(task.id).await.status, Status::Success);
 }
 
-pub async fn it_stops_when_the_places_are_taken(harness: Harness) {
+pub async fn it_stops_when_the_slots_are_taken(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let tasks = [harness.task("email"), harness.task("email"), harness.task("email")];
     let answers = offer(&harness, &tasks, harness.next_claim(session, 2)).await;
@@ -43,7 +43,7 @@ pub async fn it_stops_when_the_places_are_taken(harness: Harness) {
     assert_eq!(ids(&harness.claim(session, 10).await), [tasks[2].id]);
 }
 
-pub async fn nobody_in_the_lane_is_overtaken(harness: Harness) {
+pub async fn no_task_of_the_lane_is_overtaken(harness: Harness) {
     let session = harness.session(&["email", "pdf"]).await;
     let waiting = harness.submit_one(harness.task_at("email", 0)).await;
     let tasks = [harness.task_at("email", 9), harness.task("pdf")];
@@ -58,7 +58,7 @@ pub async fn a_task_of_the_future_waits(harness: Harness) {
     let later = harness.task_in("email", Duration::from_millis(1));
     let claim = harness.next_claim(session, 10);
     assert_eq!(offer(&harness, std::slice::from_ref(&later), claim).await, [harness.stored()]);
-    // It is not due, so it holds up nobody.
+    // It is not due, so it holds up no task.
     let now = harness.task("email");
     let claim = harness.next_claim(session, 10);
     assert!(is_handed_off(&offer(&harness, &[now], claim).await[0]));

@@ -31,11 +31,6 @@ pub trait Backend: Send + Sync {
     /// Ends the process that has the store open, without warning, and opens it again.
     async fn crash(&mut self);
 
-    /// Whether hints arrive. Where they do not, only the case about them asks for less.
-    fn hints(&self) -> bool {
-        true
-    }
-
     /// Whether the store lives on while the process dies that has it open, since others share it.
     /// Such a store forgets nothing at a crash: deadlines and beats go on, for another process could
     /// have been told all the while.
@@ -79,10 +74,6 @@ impl Harness {
 
     pub(super) async fn crash(&mut self) {
         self.backend.crash().await;
-    }
-
-    pub(super) fn hints(&self) -> bool {
-        self.backend.hints()
     }
 
     pub(super) fn outlives_nodes(&self) -> bool {
@@ -154,7 +145,7 @@ impl Harness {
         self.open(OpenSession { queues, ..self.new_session(types) }).await
     }
 
-    /// Opens a session of a process elsewhere that serves these types in all queues.
+    /// Opens a remote session that serves these types in all queues.
     pub(super) async fn remote(&self, types: &[&str]) -> SessionId {
         self.open(OpenSession { home: Home::Remote, ..self.new_session(types) }).await
     }
@@ -193,7 +184,7 @@ impl Harness {
         self.store().end_session(session, Ending::Closed).await.unwrap();
     }
 
-    /// The last beat of a session elsewhere, if it is open.
+    /// The last beat of a remote session, if it is open.
     pub(super) async fn last_beat(&self, session: SessionId) -> Option<u64> {
         let sessions = self.store().sessions().await.unwrap();
         sessions.iter().find(|it| it.opened.id == session).map(|it| it.beat)
@@ -214,7 +205,7 @@ impl Harness {
         }
     }
 
-    /// Takes back what is overdue, and what nobody acknowledged for a minute.
+    /// Takes back what is overdue, and what was not acknowledged for a minute.
     pub(super) async fn reap(&self) {
         let minute_ago = Timestamp::from_millis(self.now().millis() - 60_000);
         let reap = Reap { unacknowledged_before: minute_ago, entropy: u64::MAX };

@@ -127,9 +127,9 @@ pub async fn an_empty_one_may_ask_for_something_else(harness: Harness) {
     assert_eq!(ids(&harness.ask(Claim { only, ..claim }).await.leases), [pdf]);
 }
 
-pub async fn it_passes_by_suspects_of_other_lanes(harness: Harness) {
+pub async fn it_passes_by_quarantined_tasks_of_other_lanes(harness: Harness) {
     let session = harness.session(&["email", "pdf"]).await;
-    let suspect = harness.submit_one(harness.task("email")).await;
+    let quarantined = harness.submit_one(harness.task("email")).await;
     harness.lose("email", SUSPECT_LOSSES).await;
     harness.advance(SECOND);
     let pdfs = [harness.task("pdf"), harness.task("pdf")];
@@ -137,23 +137,23 @@ pub async fn it_passes_by_suspects_of_other_lanes(harness: Harness) {
     let pdfs = pdfs.map(|task| task.id);
     let answer = harness.ask(narrowed(&harness, session, &[], &["pdf"])).await;
     assert_eq!((ids(&answer.leases), answer.next_due), (pdfs.to_vec(), None));
-    // The session holds something, so that the suspect waits for its end.
+    // The session holds something, so that the quarantined task waits for its end.
     let blocked = harness.ask(narrowed(&harness, session, &[], &["email"])).await;
     assert_eq!((blocked.leases.len(), blocked.next_due), (0, None));
     for lease in &answer.leases {
         harness.finish_one(session, lease, success()).await;
     }
-    assert_eq!(harness.claim_one(session).await.task, suspect);
+    assert_eq!(harness.claim_one(session).await.task, quarantined);
 }
 
-pub async fn a_suspect_is_granted_alone(harness: Harness) {
+pub async fn a_quarantined_task_is_granted_alone(harness: Harness) {
     let session = harness.session(&["email", "pdf"]).await;
-    let suspect = harness.submit_one(harness.task("email")).await;
+    let quarantined = harness.submit_one(harness.task("email")).await;
     harness.lose("email", SUSPECT_LOSSES).await;
     harness.advance(SECOND);
     let pdf = harness.submit_one(harness.task("pdf")).await;
     let alone = harness.ask(narrowed(&harness, session, &[], &["email"])).await.leases;
-    assert_eq!(ids(&alone), [suspect]);
+    assert_eq!(ids(&alone), [quarantined]);
     let beside = harness.ask(narrowed(&harness, session, &[], &["pdf"])).await;
     assert_eq!((beside.leases.len(), beside.next_due), (0, None), "nothing beside it");
     harness.finish_one(session, &alone[0], success()).await;

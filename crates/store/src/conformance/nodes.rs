@@ -19,7 +19,7 @@ fn introduction(name: &str) -> JoinNode {
 
 pub async fn one_that_joins_is_listed_until_it_leaves(harness: Harness) {
     let store = harness.store();
-    assert!(store.nodes().await.unwrap().is_empty(), "nobody has joined");
+    assert!(store.nodes().await.unwrap().is_empty(), "no node has joined");
     store.join(introduction("first")).await.unwrap();
     let nodes = store.nodes().await.unwrap();
     assert_eq!(nodes.len(), 1);
@@ -56,7 +56,7 @@ pub async fn one_that_is_silent_for_a_day_is_forgotten(mut harness: Harness) {
     store.join(introduction("second")).await.unwrap();
     harness.advance(NODE_MEMORY + Duration::from_secs(1));
     assert!(store.keep_alive(Vec::new()).await.unwrap().is_empty());
-    // Whoever leads does it: no other node needs to join.
+    // The leader does it: no other node needs to join.
     store.lead(store.node(), Duration::from_secs(10)).await.unwrap();
     let nodes = store.nodes().await.unwrap();
     let names: Vec<_> = nodes.iter().map(|node| node.joined.name.as_str()).collect();

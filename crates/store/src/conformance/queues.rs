@@ -50,7 +50,7 @@ pub async fn nothing_of_a_paused_queue_is_granted(harness: Harness) {
     assert!(pause(&harness, "mail", "the relay is down").await);
     let answer = harness.ask(harness.next_claim(session, 10)).await;
     assert_eq!(ids(&answer.leases), [other]);
-    assert_eq!(answer.next_due, None, "nobody is told to come back for it");
+    assert_eq!(answer.next_due, None, "no worker is told to come back for it");
     let later = harness.session(&["email"]).await;
     assert!(harness.claim(later, 10).await.is_empty(), "nor does a new session get it");
     assert!(resume(&harness, "mail").await);

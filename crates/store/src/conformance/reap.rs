@@ -1,4 +1,4 @@
-//! Leases that are overdue, or that nobody acknowledged.
+//! Leases that are overdue or unacknowledged.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ pub async fn only_its_holder_can_extend_a_lease(harness: Harness) {
     assert_eq!(extend(&harness, session, &unknown, MINUTE).await, Extended::Unknown);
 }
 
-pub async fn what_nobody_acknowledged_is_released(harness: Harness) {
+pub async fn an_unacknowledged_lease_is_released(harness: Harness) {
     let session = harness.remote(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     let lease = harness.claim_one(session).await;
@@ -139,7 +139,7 @@ pub async fn a_batch_that_is_asked_for_again_starts_afresh(harness: Harness) {
     harness.reap().await;
     assert_eq!(harness.get(id).await.status, Status::Pending);
     let again = harness.ask(&claim).await.leases;
-    assert_eq!((again[0].task, again[0].epoch), (id, 2), "its session never heard of the first");
+    assert_eq!((again[0].task, again[0].epoch), (id, 2), "its session never got the first");
 }
 
 pub async fn an_echo_is_not_told_to_come_back(harness: Harness) {

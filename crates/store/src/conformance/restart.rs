@@ -99,7 +99,7 @@ pub async fn keys_are_remembered(mut harness: Harness) {
     assert_eq!(harness.submit(&[second]).await, [Submitted::Replayed { id: first }]);
 }
 
-pub async fn a_session_elsewhere_goes_on(mut harness: Harness) {
+pub async fn a_remote_session_goes_on(mut harness: Harness) {
     let session = harness.remote(&["email"]).await;
     let ended = harness.remote(&["email"]).await;
     harness.leave(ended).await;
@@ -122,11 +122,11 @@ pub async fn a_session_elsewhere_goes_on(mut harness: Harness) {
 
 /// What a lease is after its time is over, most of which went by before the crash: it still runs, unless
 /// another process could have been told of it meanwhile.
-fn unless_heard(harness: &Harness) -> Status {
+fn unless_it_lived_on(harness: &Harness) -> Status {
     if harness.outlives_nodes() { Status::Pending } else { Status::Running }
 }
 
-pub async fn a_lease_elsewhere_has_its_whole_time_again(mut harness: Harness) {
+pub async fn a_remote_lease_has_its_whole_time_again(mut harness: Harness) {
     let session = harness.remote(&["email"]).await;
     let timeout = Some(Duration::from_secs(5));
     let id = harness.submit_one(NewTask { timeout, ..harness.task("email") }).await;
@@ -136,13 +136,17 @@ pub async fn a_lease_elsewhere_has_its_whole_time_again(mut harness: Harness) {
     harness.crash().await;
     assert!(harness.beat(session, &[claim.sequence], &[]).await);
     harness.reap().await;
-    assert_eq!(harness.get(id).await.status, unless_heard(&harness), "nobody could hear of it");
+    assert_eq!(
+        harness.get(id).await.status,
+        unless_it_lived_on(&harness),
+        "no process could be told"
+    );
     harness.advance(Duration::from_secs(60));
     harness.reap().await;
     assert_eq!(harness.get(id).await.status, Status::Pending);
 }
 
-pub async fn a_batch_elsewhere_has_its_whole_time_to_be_acknowledged(mut harness: Harness) {
+pub async fn a_remote_batch_has_its_whole_time_to_be_acknowledged(mut harness: Harness) {
     let session = harness.remote(&["email"]).await;
     let id = harness.submit_one(harness.task("email")).await;
     harness.claim_one(session).await;
@@ -150,7 +154,11 @@ pub async fn a_batch_elsewhere_has_its_whole_time_to_be_acknowledged(mut harness
     harness.crash().await;
     harness.advance(Duration::from_secs(60));
     harness.reap().await;
-    assert_eq!(harness.get(id).await.status, unless_heard(&harness), "nobody could hear of it");
+    assert_eq!(
+        harness.get(id).await.status,
+        unless_it_lived_on(&harness),
+        "no process could be told"
+    );
     harness.advance(Duration::from_millis(1));
     harness.reap().await;
     assert_eq!(harness.get(id).await.status, Status::Pending);

@@ -70,7 +70,7 @@ pub async fn it_gets_only_its_tenants_tasks(harness: Harness) {
     assert_eq!(ids(&harness.claim(bound, 10).await), [foreign]);
 }
 
-pub async fn those_elsewhere_are_listed_while_they_are_open(harness: Harness) {
+pub async fn remote_ones_are_listed_while_they_are_open(harness: Harness) {
     let (remote, local) = (harness.remote(&["email"]).await, harness.session(&["email"]).await);
     let first = harness.last_beat(remote).await.unwrap();
     assert_eq!(harness.last_beat(local).await, None);
@@ -143,7 +143,7 @@ pub async fn an_ended_one_cannot_be_opened_again(mut harness: Harness) {
     }
 }
 
-pub async fn its_end_leaves_what_others_hold_now(harness: Harness) {
+pub async fn its_end_leaves_what_other_sessions_hold_now(harness: Harness) {
     for ending in [Ending::Closed, Ending::Died { beat: 0 }] {
         let (old, new) = (harness.session(&["email"]).await, harness.session(&["email"]).await);
         let id = harness.submit_one(harness.task("email")).await;
@@ -203,11 +203,11 @@ pub async fn signs_of_life_of_ones_own_end_nothing(harness: Harness) {
     harness.leave(two).await;
     let ended = harness.store().keep_alive(vec![one, two]).await.unwrap();
     let expected = if harness.outlives_nodes() { vec![two] } else { vec![] };
-    assert_eq!(ended, expected, "only where somebody else could have ended it");
+    assert_eq!(ended, expected, "only where another process could have ended it");
     assert_eq!(harness.get(id).await.status, Status::Running);
 }
 
-pub async fn those_that_serve_a_lane_are_told(mut harness: Harness) {
+pub async fn those_that_serve_a_lane_are_listed(mut harness: Harness) {
     let tenant = |name: &str| Some(TenantName::new(name).unwrap());
     let remote = |types: &[&str], tenant, queues: &[&str]| OpenSession {
         home: Home::Remote,

@@ -41,7 +41,7 @@ pub async fn a_delay_counts_from_the_stores_clock(harness: Harness) {
     let minute = Duration::from_secs(60);
     harness.advance(minute);
     let delay = Duration::from_secs(2);
-    // Whoever submits believes that it is a minute earlier, or later, than it is.
+    // The caller's clock is a minute behind, or ahead.
     for (number, believed) in
         [harness.now().minus(minute), harness.now().plus(minute)].into_iter().enumerate()
     {
@@ -85,11 +85,11 @@ pub async fn a_repeated_id_changes_nothing(harness: Harness) {
     assert_eq!(&*harness.get(id).await.payload, "{}");
     let session = harness.session(&["email"]).await;
     assert_eq!(harness.claim(session, 10).await.len(), 1);
-    let mut elsewhere = harness.task("email");
-    elsewhere.id = id;
-    elsewhere.lane.queue = QueueName::new("elsewhere").unwrap();
-    assert_eq!(harness.submit(&[elsewhere.clone()]).await, [harness.stored()]);
-    let (tenant, queue) = (&elsewhere.lane.tenant, &elsewhere.lane.queue);
+    let mut other = harness.task("email");
+    other.id = id;
+    other.lane.queue = QueueName::new("other").unwrap();
+    assert_eq!(harness.submit(&[other.clone()]).await, [harness.stored()]);
+    let (tenant, queue) = (&other.lane.tenant, &other.lane.queue);
     assert_eq!(harness.store().queue(tenant, queue).await.unwrap(), None);
 }
 

@@ -1,4 +1,4 @@
-//! What the reference model does when people order something.
+//! How the reference model carries out orders of people.
 
 use std::sync::Arc;
 
@@ -12,18 +12,21 @@ use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
 
 use super::model::Model;
+use super::task_state::End;
 
 impl Model {
     pub(super) fn cancel(&mut self, order: &CancelTasks, now: Timestamp) -> Vec<Controlled> {
-        self.each(&order.tenant, &order.tasks, |task| {
+        self.each(&order.tenant, &order.tasks, |model, id| {
+            let task = model.tasks.get_mut(&id).expect("it was found");
             if task.status == Status::Cancelled {
                 return true;
             }
-            let Ok(status) = transition(task.status, Event::Cancel) else { return false };
+            if transition(task.status, Event::Cancel).is_err() {
+                return false;
+            }
             task.epoch += u32::from(task.status == Status::Running);
-            task.status = status;
-            task.finished_at = Some(now);
-            task.error = Some(Failure::new("CANCELLED", order.reason.clone()));
+            let error = Some(Failure::new("CANCELLED", order.reason.clone()));
+            model.ended(id, Event::Cancel, End { at: now, result: None, error });
             true
         })
     }
@@ -31,7 +34,7 @@ impl Model {
     pub(super) fn replay(&mut self, order: &ReplayTasks, now: Timestamp) -> Vec<Controlled> {
         let mut answers = Vec::new();
         for one in &order.tasks {
-            let open = |task: &mut Task| open_run(task, one, order.payload.as_ref(), now);
+            let open = |model: &mut Self, _| model.open_run(one, order.payload.as_ref(), now);
             let before = self.get(&order.tenant, one.task);
             answers.extend(self.each(&order.tenant, &[one.task], open));
             let success = before.as_ref().and_then(Task::success);
@@ -42,8 +45,23 @@ impl Model {
         answers
     }
 
+    /// Opens the next run of a task, unless that was done before. Whether it is open now.
+    fn open_run(&mut self, order: &Replay, payload: Option<&Arc<str>>, now: Timestamp) -> bool {
+        let task = self.tasks.get_mut(&order.task).expect("it was found");
+        if task.run > order.run {
+            return true;
+        }
+        if transition(task.status, Event::Replay).is_err() {
+            return false;
+        }
+        task.payload = Arc::clone(payload.unwrap_or(&task.payload));
+        self.replayed(order.task, order.run_at.unwrap_or(now).max(now));
+        true
+    }
+
     pub(super) fn retry(&mut self, order: &RetryTasks, now: Timestamp) -> Vec<Controlled> {
-        self.each(&order.tenant, &order.tasks, |task| {
+        self.each(&order.tenant, &order.tasks, |model, id| {
+            let task = model.tasks.get_mut(&id).expect("it was found");
             let waits = task.status == Status::Pending && task.charged > 0;
             if waits {
                 task.run_at = task.run_at.min(now);
@@ -54,7 +72,8 @@ impl Model {
 
     pub(super) fn edit(&mut self, order: &EditTask, now: Timestamp) -> Controlled {
         let TaskChange { payload, priority, start, retries, timeout, labels } = &order.change;
-        let answers = self.each(&order.tenant, &[order.task], |task| {
+        let answers = self.each(&order.tenant, &[order.task], |model, id| {
+            let task = model.tasks.get_mut(&id).expect("it was found");
             if task.status != Status::Pending {
                 return false;
             }
@@ -73,44 +92,18 @@ impl Model {
         &mut self,
         tenant: &TenantName,
         tasks: &[TaskId],
-        mut change: impl FnMut(&mut Task) -> bool,
+        mut change: impl FnMut(&mut Self, TaskId) -> bool,
     ) -> Vec<Controlled> {
         let mut answers = Vec::new();
         for id in tasks {
-            answers.push(match self.task_mut(tenant, *id) {
-                None => Controlled::Unknown,
-                Some(task) => {
-                    let changed = change(task);
-                    let conflict = Controlled::Conflict { status: task.status };
-                    if changed { Controlled::Done } else { conflict }
-                }
-            });
+            if self.get(tenant, *id).is_none() {
+                answers.push(Controlled::Unknown);
+                continue;
+            }
+            let changed = change(self, *id);
+            let conflict = Controlled::Conflict { status: self.tasks[id].status };
+            answers.push(if changed { Controlled::Done } else { conflict });
         }
         answers
     }
-}
-
-/// Opens the next run of a task, unless that was done before; whether it is so now.
-fn open_run(task: &mut Task, order: &Replay, payload: Option<&Arc<str>>, now: Timestamp) -> bool {
-    if task.run > order.run {
-        return true;
-    }
-    let Ok(status) = transition(task.status, Event::Replay) else { return false };
-    *task = Task {
-        status,
-        run: task.run + 1,
-        charged: 0,
-        losses: 0,
-        run_at: order.run_at.unwrap_or(now).max(now),
-        granted_at: None,
-        started_at: None,
-        finished_at: None,
-        session: None,
-        result: None,
-        error: None,
-        progress: None,
-        payload: Arc::clone(payload.unwrap_or(&task.payload)),
-        ..task.clone()
-    };
-    true
 }

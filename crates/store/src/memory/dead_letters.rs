@@ -70,19 +70,7 @@ impl Model {
     }
 
     pub(super) fn purge(&mut self, order: &PurgeTasks) -> Vec<Controlled> {
-        let mut answers = Vec::new();
-        for id in &order.tasks {
-            let status = self.task_mut(&order.tenant, *id).map(|task| task.status);
-            answers.push(match status {
-                None => Controlled::Done,
-                Some(Status::Failed) => {
-                    self.forget(*id);
-                    Controlled::Done
-                }
-                Some(status) => Controlled::Conflict { status },
-            });
-        }
-        answers
+        self.delete_if(&order.tenant, &order.tasks, |task| task.status == Status::Failed)
     }
 }
 

@@ -5,10 +5,11 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::limits::STORE_BATCH_BYTES;
 use duly_core::ports::store::{Claim, Exchange, Exchanged, Extend, ExtendLeases, Extended};
 use duly_core::state::{Event, Status};
-use duly_core::task::{Failure, Task, claim_order};
+use duly_core::task::{Task, claim_order};
 use duly_core::time::Timestamp;
 
-use super::model::{Grant, Hint, Model, deadline, earliest, grant, holds, lease, move_on};
+use super::model::{Grant, Hint, Model, earliest, holds, lease};
+use super::task_state::End;
 
 impl Model {
     pub(super) fn exchange(&mut self, exchange: &Exchange, now: Timestamp) -> (Exchanged, Hint) {
@@ -16,7 +17,7 @@ impl Model {
         let mut finished = Vec::new();
         for item in &exchange.finishes {
             finished.push(match self.finish(exchange.session, item, now) {
-                Finished::LeaseLost if self.was_heard(exchange, item) => Finished::Done,
+                Finished::LeaseLost if self.was_acknowledged(exchange, item) => Finished::Done,
                 answer => answer,
             });
             if let Some(task) = self.tasks.get(&item.task)
@@ -64,16 +65,38 @@ impl Model {
             let granted_at = self.tasks[&item.task].granted_at.expect("it runs");
             self.record(item.task, error.clone(), item.started_at(now, granted_at), now);
         }
+        self.conclude(item.task, &item.outcome, now);
         let task = self.tasks.get_mut(&item.task).expect("looked up above");
-        conclude(task, &item.outcome, now);
         let started_at = task.granted_at.and_then(|granted_at| item.started_at(now, granted_at));
         task.started_at = started_at.filter(|_| task.status.is_terminal());
         Finished::Done
     }
 
+    /// Ends the lease of a running task by this outcome.
+    pub(super) fn conclude(&mut self, id: TaskId, outcome: &Outcome, now: Timestamp) {
+        let task = self.tasks.get_mut(&id).expect("it runs");
+        task.charged += u32::from(*outcome != Outcome::Release);
+        match outcome {
+            Outcome::Success { result } => {
+                let end = End { at: now, result: result.clone(), error: None };
+                self.ended(id, Event::Succeed, end);
+            }
+            Outcome::Retry { error, entropy, after } if task.charged <= task.retries => {
+                task.error = Some(error.clone());
+                task.run_at = now.plus(task.back_off.wait_or(*after, task.charged, *entropy));
+                self.waiting(id, Event::Retry);
+            }
+            Outcome::Fail { error } | Outcome::Retry { error, .. } => {
+                let end = End { at: now, result: None, error: Some(error.clone()) };
+                self.ended(id, Event::Fail, end);
+            }
+            Outcome::Release => self.waiting(id, Event::Release),
+        }
+    }
+
     /// Whether this exchange is a repeated one, whose claim was granted the task again right after
     /// this outcome had put it back.
-    fn was_heard(&self, exchange: &Exchange, item: &Finish) -> bool {
+    fn was_acknowledged(&self, exchange: &Exchange, item: &Finish) -> bool {
         let claim = exchange.claim.as_ref().map(|claim| (claim.session, claim.sequence));
         let Some(grant) = claim.and_then(|claim| self.grants.get(&claim)) else { return false };
         let task = &self.tasks[&item.task];
@@ -111,7 +134,7 @@ impl Model {
         if self.is_isolating(claim.session) {
             return Vec::new();
         }
-        let waiting = self.waiting(claim.session, Some(claim)).into_iter();
+        let waiting = self.claimable(claim.session, Some(claim)).into_iter();
         let due = waiting.filter(|task| task.run_at <= now);
         let mut order: Vec<_> =
             due.map(|task| (claim_order(task.run_at, task.priority), task.id)).collect();
@@ -121,8 +144,8 @@ impl Model {
             if leases.len() == claim.max {
                 break;
             }
-            let suspect = self.tasks[&id].is_suspect();
-            if suspect && !(idle && leases.is_empty()) {
+            let quarantined = self.tasks[&id].is_suspect();
+            if quarantined && !(idle && leases.is_empty()) {
                 if self.is_waited_for(id, claim.session) {
                     continue;
                 }
@@ -130,28 +153,25 @@ impl Model {
                 session.waits_for = Some(id);
                 break;
             }
-            let task = self.tasks.get_mut(&id).expect("it waits");
-            bytes += task.payload.len();
+            bytes += self.tasks[&id].payload.len();
             if bytes > STORE_BATCH_BYTES && !leases.is_empty() {
                 break;
             }
-            grant(task, claim.session, now);
-            self.deadlines.insert(id, deadline(task));
-            leases.push(lease(task));
-            if suspect {
+            leases.push(self.granted(id, claim.session, now));
+            if quarantined {
                 break;
             }
         }
         leases
     }
 
-    /// Whether another session takes nothing more until it can take this suspect.
-    fn is_waited_for(&self, suspect: TaskId, by_other_than: SessionId) -> bool {
-        let mut waiting = self.sessions.iter().filter(|(_, it)| it.waits_for == Some(suspect));
+    /// Whether another session takes nothing more until it can take this quarantined task.
+    fn is_waited_for(&self, task: TaskId, by_other_than: SessionId) -> bool {
+        let mut waiting = self.sessions.iter().filter(|(_, it)| it.waits_for == Some(task));
         waiting.any(|(id, _)| *id != by_other_than && self.holds_any(*id))
     }
 
-    /// Whether a session gets nothing because of a suspect that it holds or waits for.
+    /// Whether a session gets nothing because of a quarantined task that it holds or waits for.
     pub(super) fn is_isolating(&self, id: SessionId) -> bool {
         let waits = self.sessions.get(&id).is_some_and(|session| session.waits_for.is_some());
         let mut held = self.tasks.values().filter(|task| holds(task, id));
@@ -193,8 +213,8 @@ impl Model {
             let task = self.tasks.get(id).filter(|task| task.epoch == *epoch);
             task.is_some_and(|task| holds(task, claim.session))
         };
-        // What was taken back before its session had heard of it was never granted, for all that
-        // the session knows.
+        // What was taken back before its session acknowledged it was never granted, as far as the
+        // session knows.
         let spent = grant.is_some_and(|it| it.received || it.leases.iter().any(live));
         newest.is_some_and(|newest| claim.sequence >= newest && !spent)
     }
@@ -205,8 +225,8 @@ impl Model {
         tenant.is_some_and(|tenant| *tenant != task.lane.tenant)
     }
 
-    /// What a session may be granted sometime, by this claim if there is one.
-    fn waiting(&self, session: SessionId, claim: Option<&Claim>) -> Vec<&Task> {
+    /// The waiting tasks that a session may be granted, now or later, by this claim if there is one.
+    fn claimable(&self, session: SessionId, claim: Option<&Claim>) -> Vec<&Task> {
         let pending = self.tasks.values().filter(|task| task.status == Status::Pending);
         let accepts = |task: &Task| claim.is_none_or(|claim| claim.accepts(&task.lane));
         pending.filter(|task| accepts(task) && self.serves(session, &task.lane)).collect()
@@ -219,7 +239,7 @@ impl Model {
         }
         let busy = self.holds_any(session);
         let passed_by = |task: &Task| busy && task.is_suspect() && task.run_at <= now;
-        let waiting = self.waiting(session, exchange.claim.as_ref()).into_iter();
+        let waiting = self.claimable(session, exchange.claim.as_ref()).into_iter();
         let waiting = waiting.filter(|task| !passed_by(task));
         waiting.map(|task| task.run_at).min()
     }
@@ -245,38 +265,5 @@ impl Model {
             answers.push(Extended::Done { deadline });
         }
         answers
-    }
-}
-
-pub(super) fn conclude(task: &mut Task, outcome: &Outcome, now: Timestamp) {
-    let failed = |task: &mut Task, error: &Failure| {
-        task.charged += 1;
-        task.error = Some(error.clone());
-    };
-    let event = match outcome {
-        Outcome::Success { result } => {
-            task.charged += 1;
-            task.result = result.clone();
-            task.error = None;
-            Event::Succeed
-        }
-        Outcome::Fail { error } => {
-            failed(task, error);
-            Event::Fail
-        }
-        Outcome::Retry { error, entropy, after } => {
-            failed(task, error);
-            if task.charged > task.retries {
-                Event::Fail
-            } else {
-                task.run_at = now.plus(task.back_off.wait_or(*after, task.charged, *entropy));
-                Event::Retry
-            }
-        }
-        Outcome::Release => Event::Release,
-    };
-    task.status = move_on(task.status, event);
-    if task.status.is_terminal() {
-        task.finished_at = Some(now);
     }
 }

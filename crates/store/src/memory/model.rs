@@ -10,7 +10,7 @@ use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
     Claim, LogPart, OpenSession, Pause, Rules, Submit, Submitted, VersionedSettings,
 };
-use duly_core::state::{Event, Status, transition};
+use duly_core::state::Status;
 use duly_core::task::{Attempt, Failure, NewTask, Task};
 use duly_core::time::Timestamp;
 
@@ -62,7 +62,7 @@ pub(super) struct Session {
     /// Whether it is to be granted nothing more.
     pub(super) draining: bool,
     pub(super) unstarted: HashSet<TaskId>,
-    /// The suspect for which it takes nothing more until it holds nothing.
+    /// The quarantined task for which it takes nothing more until it holds nothing.
     pub(super) waits_for: Option<TaskId>,
 }
 
@@ -90,7 +90,7 @@ impl Model {
     }
 
     pub(super) fn submit(&mut self, batch: &Submit, now: Timestamp) -> (Vec<Submitted>, Hint) {
-        // What this very batch hands over does not keep the rest of it away.
+        // What this very batch hands off does not close the offer for the rest of it.
         let open = batch.offer.as_ref().is_some_and(|offer| !self.is_isolating(offer.session));
         let mut granted = Vec::new();
         let mut hint = None;
@@ -134,23 +134,19 @@ impl Model {
                 && task.due_at(now) <= now
                 && !self.is_due(&task.lane, now)
         });
-        let mut stored = store(task, now);
-        let answer = match hand_off {
-            Some(offer) => {
-                grant(&mut stored, offer.session, now);
-                granted.push((task.id, stored.epoch));
-                Submitted::HandedOff { epoch: stored.epoch, granted_at: now }
-            }
-            None => Submitted::Stored { at: now },
-        };
+        let holder = hand_off.map(|offer| offer.session);
         self.lanes.insert(task.lane.clone());
         if let Some(idempotency) = &task.idempotency {
             let key = Key { task: task.id, body: idempotency.body, created_at: now };
             self.keys.insert((task.lane.tenant.clone(), idempotency.key.clone()), key);
         }
-        self.deadlines.insert(task.id, deadline(&stored));
-        self.tasks.insert(task.id, stored);
-        answer
+        self.stored(task, holder, now);
+        if holder.is_none() {
+            return Submitted::Stored { at: now };
+        }
+        let epoch = self.tasks[&task.id].epoch;
+        granted.push((task.id, epoch));
+        Submitted::HandedOff { epoch, granted_at: now }
     }
 
     fn repeated(&self, task: &NewTask, offer: Option<&Claim>) -> Submitted {
@@ -182,10 +178,6 @@ impl Model {
         self.tasks.get(&id).filter(|task| task.lane.tenant == *tenant).map(|task| self.named(task))
     }
 
-    pub(super) fn task_mut(&mut self, tenant: &TenantName, id: TaskId) -> Option<&mut Task> {
-        self.tasks.get_mut(&id).filter(|task| task.lane.tenant == *tenant)
-    }
-
     pub(super) fn named(&self, task: &Task) -> Task {
         let name = task.session.and_then(|session| self.names.get(&session));
         Task { worker: name.cloned(), ..task.clone() }
@@ -201,7 +193,8 @@ impl Model {
         Some(attempts)
     }
 
-    /// Keeps a try that failed or was lost, of which it is known or not when it started.
+    /// Keeps an attempt that failed or was lost. It counts from its grant if it is not known when its
+    /// handler started.
     pub(super) fn record(
         &mut self,
         id: TaskId,
@@ -235,12 +228,12 @@ impl Model {
 
     /// Names a session; whether it has no name yet. Names outlive their sessions.
     pub(super) fn name(&mut self, session: SessionId, name: &str) -> bool {
-        let unheard_of = !self.names.contains_key(&session);
+        let is_new = !self.names.contains_key(&session);
         self.names.entry(session).or_insert_with(|| name.to_owned());
-        unheard_of
+        is_new
     }
 
-    /// Nothing tells this worker's name any more, unless another session has the same.
+    /// The name of this worker is lost, unless another session has the same.
     pub(super) fn forget_name(&mut self, session: SessionId) {
         let name = self.names.remove(&session);
         if !self.names.values().any(|other| Some(other) == name.as_ref()) {
@@ -260,48 +253,12 @@ impl Model {
         })
     }
 
-    /// Whether something in the lane is due that anybody may take.
+    /// Whether something in the lane is due that is not quarantined.
     fn is_due(&self, lane: &Lane, now: Timestamp) -> bool {
         let waits = |task: &Task| task.status == Status::Pending && task.run_at <= now;
-        let open = |task: &Task| waits(task) && !task.is_suspect();
-        self.tasks.values().any(|task| task.lane == *lane && open(task))
+        let is_open = |task: &Task| waits(task) && !task.is_suspect();
+        self.tasks.values().any(|task| task.lane == *lane && is_open(task))
     }
-}
-
-fn store(task: &NewTask, now: Timestamp) -> Task {
-    Task {
-        id: task.id,
-        lane: task.lane.clone(),
-        status: Status::Pending,
-        priority: task.priority,
-        run_at: task.due_at(now),
-        created_at: now,
-        granted_at: None,
-        started_at: None,
-        finished_at: None,
-        run: 1,
-        charged: 0,
-        retries: task.retries,
-        back_off: task.back_off,
-        epoch: 0,
-        losses: 0,
-        timeout: task.timeout,
-        session: None,
-        worker: None,
-        labels: task.labels.clone(),
-        payload: Arc::clone(&task.payload),
-        result: None,
-        error: None,
-        progress: None,
-    }
-}
-
-pub(super) fn grant(task: &mut Task, session: SessionId, now: Timestamp) {
-    task.status = move_on(task.status, Event::Grant);
-    task.epoch += 1;
-    task.session = Some(session);
-    task.granted_at = Some(now);
-    task.started_at = None;
 }
 
 /// When a lease is overdue that is granted as the task says.
@@ -326,10 +283,6 @@ pub(super) fn lease(task: &Task) -> Lease {
 
 pub(super) fn holds(task: &Task, session: SessionId) -> bool {
     task.status == Status::Running && task.session == Some(session)
-}
-
-pub(super) fn move_on(from: Status, event: Event) -> Status {
-    transition(from, event).expect("the model only asks for what can happen")
 }
 
 pub(super) fn earliest(hint: Hint, due: Timestamp) -> Hint {

@@ -8,13 +8,17 @@ use duly_core::ports::store::{JoinNode, Leader, Leadership, NodeState, Nodes, Re
 
 use super::MemoryStore;
 
-/// Nobody else can lead.
-const LEADER: Leader = Leader { node: NodeId::ONLY, term: 1, until: None };
+impl MemoryStore {
+    /// No other process can lead.
+    fn own_lead(&self) -> Leader {
+        Leader { node: self.node, term: 1, until: None }
+    }
+}
 
 #[async_trait]
 impl Leadership for MemoryStore {
     async fn lead(&self, _: NodeId, _: Duration) -> Result<Leader> {
-        Ok(LEADER)
+        Ok(self.own_lead())
     }
 
     async fn resign(&self, _: NodeId) -> Result<()> {
@@ -22,14 +26,14 @@ impl Leadership for MemoryStore {
     }
 
     async fn leader(&self) -> Result<Option<Leader>> {
-        Ok(Some(LEADER))
+        Ok(Some(self.own_lead()))
     }
 }
 
 #[async_trait]
 impl Nodes for MemoryStore {
     fn node(&self) -> NodeId {
-        NodeId::ONLY
+        self.node
     }
 
     async fn join(&self, node: JoinNode) -> Result<()> {
@@ -43,10 +47,10 @@ impl Nodes for MemoryStore {
     async fn nodes(&self) -> Result<Vec<NodeState>> {
         let joined = self.joined.lock().clone();
         let state = |(joined, started_at)| NodeState {
-            id: NodeId::ONLY,
+            id: self.node,
             joined,
             started_at,
-            // Whoever asks is the sign of life.
+            // The call itself is the sign of life.
             beat_at: self.clock.now(),
         };
         Ok(joined.map(state).into_iter().collect())

@@ -1,7 +1,6 @@
 //! How the reference model forgets ended tasks.
 
 use async_trait::async_trait;
-use duly_core::id::TaskId;
 use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
 use duly_core::ports::store::{Expiry, Result, Sweep, Swept};
 use duly_core::time::Timestamp;
@@ -44,7 +43,7 @@ impl Model {
             }
         }
         for id in &expired {
-            self.forget(*id);
+            self.deleted(*id);
         }
         Swept { deleted: u32::try_from(expired.len()).expect("bounded"), next }
     }
@@ -59,17 +58,5 @@ impl Model {
             self.forget_name(*id);
         }
         u32::try_from(old.len()).expect("bounded")
-    }
-
-    /// Deletes a task with everything about it.
-    pub(super) fn forget(&mut self, id: TaskId) {
-        self.tasks.remove(&id);
-        self.attempts.remove(&id);
-        self.forget_logs(id, u32::MAX);
-        self.deadlines.remove(&id);
-        self.extended.retain(|(task, _)| *task != id);
-        for grant in self.grants.values_mut() {
-            grant.leases.retain(|(task, _)| *task != id);
-        }
     }
 }

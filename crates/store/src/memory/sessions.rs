@@ -12,8 +12,8 @@ use duly_core::state::{Event, Status};
 use duly_core::task::Failure;
 use duly_core::time::Timestamp;
 
-use super::leases::conclude;
-use super::model::{Hint, Model, Session, deadline, earliest, holds, move_on};
+use super::model::{Hint, Model, Session, deadline, earliest, holds};
+use super::task_state::End;
 
 impl Model {
     pub(super) fn open_session(&mut self, opened: OpenSession, now: Timestamp) {
@@ -57,13 +57,13 @@ impl Model {
         remote.map(state).collect()
     }
 
-    pub(super) fn workers(&self, now: Timestamp) -> Vec<WorkerState> {
+    pub(super) fn workers(&self, node: NodeId, now: Timestamp) -> Vec<WorkerState> {
         let state = |it: &Session| {
             let local = it.opened.home == Home::Local;
             let held = self.tasks.values().filter(|task| holds(task, it.opened.id)).count();
             WorkerState {
                 opened: it.opened.clone(),
-                node: local.then_some(NodeId::ONLY),
+                node: local.then_some(node),
                 draining: it.draining,
                 beat_at: if local { now } else { it.beat_at },
                 leases: u32::try_from(held).unwrap_or(u32::MAX),
@@ -109,7 +109,7 @@ impl Model {
         (held, hint)
     }
 
-    /// The process ends: sessions of its own are gone, the others have forgotten what they said.
+    /// The process ends: its own sessions are gone, and what the others said is forgotten.
     pub(super) fn crash(&mut self, now: Timestamp) {
         let local = |session: &Session| session.opened.home == Home::Local;
         let gone: HashSet<SessionId> =
@@ -155,8 +155,8 @@ impl Model {
 
     fn release(&mut self, id: TaskId) {
         let task = self.tasks.get_mut(&id).expect("it runs");
-        task.status = move_on(task.status, Event::Release);
         task.session = None;
+        self.waiting(id, Event::Release);
     }
 
     fn lose(&mut self, id: TaskId, now: Timestamp) {
@@ -167,12 +167,11 @@ impl Model {
         task.losses = losses;
         task.session = None;
         if losses < limit {
-            task.status = move_on(task.status, Event::Lose);
-            return;
+            self.waiting(id, Event::Lose);
+        } else {
+            let error = Some(Failure::worker_lost(losses));
+            self.ended(id, Event::Abandon, End { at: now, result: None, error });
         }
-        task.status = move_on(task.status, Event::Abandon);
-        task.finished_at = Some(now);
-        task.error = Some(Failure::worker_lost(losses));
     }
 
     pub(super) fn reap(&mut self, reap: &Reap, now: Timestamp) -> (Reaped, Hint) {
@@ -181,10 +180,11 @@ impl Model {
         for id in self.overdue(now) {
             reaped.taken_back.extend(self.taken_back(id));
             self.record(id, Failure::overdue(), None, now);
-            let task = self.tasks.get_mut(&id).expect("it runs");
+            let task = &self.tasks[&id];
             let wait = task.back_off.wait_for(id, task.charged + 1, reap.entropy);
             let error = Failure::overdue();
-            conclude(task, &Outcome::Retry { error, entropy: 0, after: Some(wait) }, now);
+            self.conclude(id, &Outcome::Retry { error, entropy: 0, after: Some(wait) }, now);
+            let task = self.tasks.get_mut(&id).expect("it ran");
             task.session = None;
             hint = earliest(hint, task.run_at);
         }

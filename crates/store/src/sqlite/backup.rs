@@ -129,7 +129,7 @@ impl CopyOrder {
     }
 }
 
-/// An empty database to copy into. Nobody needs it after a crash, so nothing is synced.
+/// An empty database to copy into. It is useless after a crash, so nothing is synced.
 pub(super) fn open_target(path: &Path) -> rusqlite::Result<Connection> {
     let target = Connection::open(path)?;
     target.pragma_update(None, "journal_mode", "off")?;

@@ -160,7 +160,7 @@ fn help(path: &Path, calls: &mpsc::Receiver<()>) {
     }
 }
 
-/// Lets the log start over, without waiting for whoever is in the way: writes would wait with us.
+/// Lets the log start over, without waiting for readers in the way: writes would wait with us.
 fn start_over(connection: &Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(Duration::ZERO)?;
     let outcome = checkpoint(connection, "RESTART");
@@ -184,7 +184,7 @@ fn grow(database: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether somebody was in the way.
+/// Whether a reader was in the way.
 fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<bool> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     connection.query_row(&sql, [], |row| row.get(0))
@@ -210,7 +210,7 @@ mod tests {
         connection.execute("CREATE TABLE word (text TEXT)", [])?;
         let log = || std::fs::metadata(folder.path().join("duly.db-wal")).map(|log| log.len());
         assert!(log()? < LOG_AHEAD);
-        assert!(checkpointer.when_idle(&connection), "nobody is in the way");
+        assert!(checkpointer.when_idle(&connection), "no reader is in the way");
         assert_eq!(log()?, LOG_AHEAD);
         connection.execute("INSERT INTO word VALUES ('kept')", [])?;
         assert_eq!(log()?, LOG_AHEAD, "there was room");

@@ -66,7 +66,7 @@ pub(super) fn needs_task(filter: &Filter) -> bool {
     !labels.is_empty() || error.is_some() || worker.is_some()
 }
 
-/// Dead letters that are looked at where a term needs the task: it lies elsewhere and costs several
+/// Dead letters that are looked at where a term needs the task: it is in another table and costs several
 /// times as much.
 pub(super) const TASKS: u32 = SCAN_ROWS / 2;
 

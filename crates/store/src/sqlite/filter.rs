@@ -54,7 +54,7 @@ macro_rules! verdict {
 pub(super) const TASK_VERDICT: &str =
     verdict!("task.status", "group_of(task.error)", "task.session", "task.labels", "task.error");
 
-/// The verdict on a row of `dlq`. Its task, which lies elsewhere, is looked at only for terms that
+/// The verdict on a row of `dlq`. Its task, in another table, is looked at only for terms that
 /// need it.
 pub(super) const DEAD_VERDICT: &str = verdict!(
     "4",
@@ -105,7 +105,7 @@ pub(super) fn put(statement: &mut Statement<'_>, values: &[(&str, &dyn ToSql)]) 
     Ok(())
 }
 
-/// Verdicts on tasks that are found elsewhere, one by one.
+/// Verdicts on tasks that another query found, one by one.
 pub(super) struct Verdicts<'a>(CachedStatement<'a>);
 
 impl<'a> Verdicts<'a> {
@@ -119,7 +119,7 @@ impl<'a> Verdicts<'a> {
         Ok(Self(statement))
     }
 
-    /// The verdict on a task. One that is not there is nobody's.
+    /// The verdict on a task. A missing task passes no filter.
     pub(super) fn on(&mut self, task: TaskId) -> Result<i64> {
         put(&mut self.0, named_params! { ":id": task.as_bytes() })?;
         let mut rows = self.0.raw_query();

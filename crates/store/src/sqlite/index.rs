@@ -42,10 +42,10 @@ impl Index {
     pub(super) fn load(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
         self.lanes = Lanes::load(connection)?;
         self.heads = Heads::load(connection)?;
-        let (grants, suspects) = Grants::load(&self.grants, connection)?;
+        let (grants, quarantining) = Grants::load(&self.grants, connection)?;
         self.grants = grants;
         self.sessions.load(connection, now)?;
-        self.sessions.recall_claims(&self.grants, &suspects);
+        self.sessions.recall_claims(&self.grants, &quarantining);
         self.sessions.match_lanes(&self.lanes);
         self.settings = match settings::newest(connection) {
             Ok(newest) => newest.settings,

@@ -8,7 +8,7 @@ use duly_core::ports::store::{JoinNode, Leader, Leadership, NodeState, Nodes, Re
 
 use super::SqliteStore;
 
-/// Nobody else can lead.
+/// No other process can lead.
 const LEADER: Leader = Leader { node: NodeId::ONLY, term: 1, until: None };
 
 #[async_trait]
@@ -46,7 +46,7 @@ impl Nodes for SqliteStore {
             id: NodeId::ONLY,
             joined,
             started_at,
-            // Whoever asks is the sign of life.
+            // The call itself is the sign of life.
             beat_at: self.clock.now(),
         };
         Ok(joined.map(state).into_iter().collect())

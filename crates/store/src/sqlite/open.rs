@@ -22,7 +22,7 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
-    /// Somebody else has the file, or the lock cannot be had.
+    /// Another process has the file, or the lock cannot be had.
     #[error("{0}")]
     Locked(String),
     /// Written by a newer version.

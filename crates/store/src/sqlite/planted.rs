@@ -11,6 +11,8 @@ use super::error::Result;
 use super::index::grants::{Batch, Granted};
 use super::index::heads::Range;
 use super::index::sessions::opened;
+use super::task_state::Held;
+use super::task_state::granted::granted_again;
 use super::verb::Scope;
 use crate::planted::PlantedBug;
 
@@ -77,10 +79,7 @@ pub(super) fn resurrect(scope: &mut Scope<'_>, session: SessionId) -> Result<()>
         let key = params![range.lane, range.rank, run_at, lease.task.as_bytes()];
         scope.connection.execute(due, key)?;
         scope.index.heads.refresh(scope.connection, range)?;
-        scope.connection.execute(
-            "UPDATE task SET status = 2, epoch = ?2, session = ?3 WHERE id = ?1",
-            params![lease.task.as_bytes(), lease.epoch, session.as_bytes()],
-        )?;
+        granted_again(scope, Held { session, lease })?;
         granted.push(lease);
     }
     if !granted.is_empty() {
@@ -93,7 +92,7 @@ pub(super) fn resurrect(scope: &mut Scope<'_>, session: SessionId) -> Result<()>
     scope.index.load(scope.connection, now)
 }
 
-/// [`PlantedBug::BeatAfterEnd`]: sessions that died lately and are listed all the same, or nobody
+/// [`PlantedBug::BeatAfterEnd`]: sessions that died lately and are listed all the same, or no server
 /// would take their beats.
 pub(super) fn ghosts(scope: &Scope<'_>) -> Result<Vec<OpenedSession>> {
     if scope.bug != Some(PlantedBug::BeatAfterEnd) {
@@ -111,7 +110,7 @@ pub(super) fn ghosts(scope: &Scope<'_>) -> Result<Vec<OpenedSession>> {
     Ok(ghosts)
 }
 
-/// The leases that a session has lost and that nobody has finished since.
+/// The leases that a session has lost and that were not finished since.
 fn lost(connection: &Connection, session: SessionId) -> Result<Vec<(Granted, Range, i64)>> {
     let mut statement = connection.prepare(
         "SELECT task.id, max(attempt.epoch), lane, rank, run_at FROM attempt

@@ -55,7 +55,7 @@ fn find(connection: &Connection, sweep: &Sweep) -> Result<Found> {
         let id: [u8; 16] = row.get(0)?;
         looked += 1;
         last = Some(TaskId::from_bytes(id));
-        // A damaged row is nobody's to delete: it stays for a person to look at.
+        // A damaged row is not deleted: it stays for a person to look at.
         let Ok(status) = row::decode_status(row.get(1)?, &id) else { continue };
         let ended = row.get::<_, Option<i64>>(2)?.map(Timestamp::clamped);
         if ended.zip(sweep.before(status)).is_some_and(|(ended, before)| ended < before) {

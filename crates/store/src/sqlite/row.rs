@@ -91,7 +91,7 @@ fn progress(row: &Row<'_>) -> Result<Option<ReportedProgress>> {
 }
 
 /// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, run_at. A payload that
-/// stands elsewhere is still missing; see [`with_payload`].
+/// is in another table is still missing; see [`with_payload`].
 pub(super) fn lease(
     row: &Row<'_>,
     task: TaskId,

@@ -1,4 +1,4 @@
-//! Who could run tasks of a lane, as far as the file tells: sessions of processes elsewhere.
+//! Which remote sessions could run tasks of a lane, by what the file holds.
 
 use duly_core::id::SessionId;
 use duly_core::limits::SERVING_ROWS;

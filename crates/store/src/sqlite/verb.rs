@@ -4,8 +4,7 @@
 pub(super) mod bulk;
 pub(super) mod cancel;
 pub(super) mod claim;
-mod control;
-mod dead;
+pub(super) mod control;
 mod delete;
 pub(super) mod edit;
 pub(super) mod exchange;
@@ -14,7 +13,6 @@ pub(super) mod extend;
 pub(super) mod finish;
 pub(super) mod pause;
 pub(super) mod probe;
-pub(super) mod purge;
 pub(super) mod put_settings;
 pub(super) mod reap;
 pub(super) mod reclaim;
@@ -48,8 +46,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Puts a task into the due table. Nobody is woken for one of a paused queue: whoever resumes it
-    /// wakes them.
+    /// Puts a task into the due table. A task in a paused queue wakes no worker: resuming the queue does.
     pub(super) fn wait(&mut self, range: Range, run_at: i64, task: &[u8; 16]) -> Result<()> {
         self.connection
             .prepare_cached(
@@ -63,7 +60,7 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// Something can be claimed from this time on, by somebody.
+    /// Any worker may find something to claim from this time on.
     pub(super) fn hint_at(&mut self, due: Timestamp) {
         self.wakes.anywhere(due);
     }
@@ -76,7 +73,7 @@ pub(super) trait Verb: Send + 'static {
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Self::Answer>;
 }
 
-/// A verb with somebody waiting for its answer.
+/// A verb whose caller waits for its answer.
 pub(super) trait Job: Send {
     /// Runs the verb and keeps the answer.
     fn run(&mut self, scope: &mut Scope<'_>) -> Result<()>;

@@ -87,7 +87,7 @@ impl Known {
                 pick(&open, back).copied()
             }
             Who::Any(back) => pick(&self.workers, back),
-            Who::Nobody => None,
+            Who::Unknown => None,
         }
     }
 

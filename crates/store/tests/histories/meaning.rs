@@ -268,7 +268,7 @@ fn back_off(number: u8) -> BackOff {
     }
 }
 
-/// Large ones stand elsewhere in some stores.
+/// Some stores keep large ones in another table.
 fn payload(large: bool) -> Arc<str> {
     if large { format!("\"{}\"", "x".repeat(600)).into() } else { Arc::from("{}") }
 }

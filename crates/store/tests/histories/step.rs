@@ -14,7 +14,7 @@ pub(crate) enum Who {
     /// One that was opened at some time.
     Any(u8),
     /// One that never was.
-    Nobody,
+    Unknown,
 }
 
 /// A task, counted from the newest.
@@ -35,7 +35,7 @@ pub(crate) enum Which {
     Past(u8),
     /// One that another session holds.
     Foreign(u8),
-    /// One that nobody was ever granted.
+    /// One that was never granted.
     MadeUp(What),
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct EditStep {
 pub(crate) enum Why {
     Closed,
     Died,
-    /// It is taken for dead by somebody who has not seen its last beat.
+    /// A process that has not seen its last beat takes it for dead.
     DiedBefore,
 }
 

@@ -71,7 +71,7 @@ fn who() -> impl Strategy<Value = Who> {
     prop_oneof![
         16 => (0..3_u8).prop_map(Who::Open),
         3 => (0..6_u8).prop_map(Who::Any),
-        1 => Just(Who::Nobody),
+        1 => Just(Who::Unknown),
     ]
 }
 

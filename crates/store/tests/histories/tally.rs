@@ -51,7 +51,7 @@ const INTERESTING: [(&str, u64); 34] = [
     ("pause or resume true", 100),
     ("place in a queue", 50),
     ("loss leads to the dead letters", 15),
-    ("suspect granted alone", 20),
+    ("quarantined task granted alone", 20),
     ("timeout", 100),
     ("unacknowledged lease released", 50),
     ("list by a filter that left some", 70),
@@ -64,7 +64,7 @@ const INTERESTING: [(&str, u64); 34] = [
 const MANY: u64 = 1000;
 /// Kinds of answers in a line of the report.
 const PER_LINE: usize = 5;
-const CRASH: &str = "crash with a live lease elsewhere";
+const CRASH: &str = "crash with a live remote lease";
 
 impl Tally {
     pub(crate) fn add(&mut self, other: &Self) {
@@ -94,8 +94,8 @@ impl Tally {
 
     pub(crate) fn note_crash(&mut self, known: &Known) {
         self.count("crash");
-        let elsewhere = known.workers.iter().filter(|worker| worker.remote && worker.open);
-        let ids: Vec<_> = elsewhere.map(|worker| Some(worker.id)).collect();
+        let remote = known.workers.iter().filter(|worker| worker.remote && worker.open);
+        let ids: Vec<_> = remote.map(|worker| Some(worker.id)).collect();
         let running = known.state.values().filter(|task| task.status == Status::Running);
         if running.into_iter().any(|task| ids.contains(&task.session)) {
             self.count(CRASH);
@@ -232,7 +232,9 @@ impl Tally {
         match &leases[..] {
             [] => self.count("claim of nothing"),
             [lease, ..] if held(&lease.task, lease.epoch) => self.count("claim again"),
-            [lease] if losses(&lease.task) >= SUSPECT_LOSSES => self.count("suspect granted alone"),
+            [lease] if losses(&lease.task) >= SUSPECT_LOSSES => {
+                self.count("quarantined task granted alone")
+            }
             _ => self.count("claim granted"),
         }
     }

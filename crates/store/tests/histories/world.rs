@@ -90,7 +90,7 @@ impl<S: Subject> World<S> {
         self.tally.note_crash(&self.known);
         self.memory = self.subject.crash_model(&self.memory, &self.known).await;
         self.subject.crash(&self.clocks[1]).await;
-        // Whoever has watched the beats has died too.
+        // The process that watched the beats has died too.
         self.beats = [Beats::new(), Beats::new()];
         for worker in &mut self.known.workers {
             worker.open &= worker.remote;

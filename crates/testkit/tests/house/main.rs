@@ -9,6 +9,7 @@ mod licences;
 mod limits;
 mod links;
 mod markdown;
+mod task_state;
 mod tidy;
 mod tour;
 mod tree;

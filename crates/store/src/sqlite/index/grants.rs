@@ -75,11 +75,11 @@ impl Grants {
     }
 
     /// Reads the leases again. What the file does not hold is taken over from before. Also tells
-    /// which sessions hold a suspect.
-    pub(super) fn load(before: &Self, connection: &Connection) -> Result<(Self, Suspects)> {
+    /// which sessions hold a quarantined task.
+    pub(super) fn load(before: &Self, connection: &Connection) -> Result<(Self, Quarantining)> {
         let mut grants = Self { floor: before.floor, loaded: true, ..Self::default() };
         let extended = extensions(connection, &mut grants.damaged)?;
-        let mut suspects = Suspects::default();
+        let mut quarantining = Quarantining::default();
         let mut statement =
             connection.prepare("SELECT session, sequence, granted_at, leases FROM grant_log")?;
         let mut rows = statement.query([])?;
@@ -116,7 +116,7 @@ impl Grants {
                 if let Some(earlier) = grants.by_task.insert(lease.task, batch) {
                     grants.disown(earlier);
                 }
-                suspects.extend(held.range.is_suspect().then_some(batch.session));
+                quarantining.extend(held.range.is_quarantined().then_some(batch.session));
             }
             if live > 0 {
                 *grants.held.entry(batch.session).or_default() += live;
@@ -124,7 +124,7 @@ impl Grants {
             }
             grants.batches.insert(batch, Leases { granted, live, served_at, received, deadline });
         }
-        Ok((grants, suspects))
+        Ok((grants, quarantining))
     }
 
     /// One lease less for a batch that names a task which was deleted after it had ended, and whose id
@@ -271,7 +271,7 @@ impl Grants {
         }
     }
 
-    /// Whether a batch was handed over before this instant and nobody has said a word since.
+    /// Whether a batch was handed over before this instant and is not acknowledged.
     pub(in crate::sqlite) fn is_unacknowledged(&self, batch: Batch, before: i64) -> bool {
         let leases = self.batches.get(&batch);
         leases.is_some_and(|leases| !leases.received && leases.served_at < before)
@@ -397,8 +397,8 @@ fn moved(row: &Row<'_>) -> Result<((TaskId, u32), i64)> {
     Ok(((TaskId::from_bytes(row.get(0)?), row.get(1)?), row.get(2)?))
 }
 
-/// Sessions that hold a suspect.
-pub(super) type Suspects = HashSet<SessionId>;
+/// Sessions that hold a quarantined task.
+pub(super) type Quarantining = HashSet<SessionId>;
 
 /// What a task's row says of its live lease.
 pub(in crate::sqlite) struct Held {

@@ -15,21 +15,21 @@ use crate::sqlite::error::Result;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::sqlite) struct Range {
     pub(in crate::sqlite) lane: LaneId,
-    /// Upside down; suspects have ranks of their own beyond those of the others.
+    /// The inverted priority. Quarantined tasks have ranks of their own, beyond the other ones.
     pub(in crate::sqlite) rank: u8,
 }
 
-/// How many ranks there are; that of a suspect is so much higher.
+/// How many ranks there are; that of a quarantined task is so much higher.
 const RANKS: u8 = PRIORITY + 1;
 
 impl Range {
-    pub(in crate::sqlite) fn is_suspect(self) -> bool {
+    pub(in crate::sqlite) fn is_quarantined(self) -> bool {
         self.rank >= RANKS
     }
 
-    /// The same range for tasks that are above suspicion, or are not.
-    pub(in crate::sqlite) fn suspecting(self, suspect: bool) -> Self {
-        let rank = self.rank % RANKS + if suspect { RANKS } else { 0 };
+    /// The same range for tasks that are quarantined, or are not.
+    pub(in crate::sqlite) fn quarantined(self, quarantined: bool) -> Self {
+        let rank = self.rank % RANKS + if quarantined { RANKS } else { 0 };
         Self { rank, ..self }
     }
 
@@ -105,7 +105,7 @@ impl Heads {
         self.by_time.iter().find(|(at, range)| counts(*at, *range)).map(|(at, _)| *at)
     }
 
-    /// Whether nothing in the lane is due, suspects aside.
+    /// Whether nothing in the lane is due but quarantined tasks.
     pub(in crate::sqlite) fn is_drained(&self, lane: LaneId, now: i64) -> bool {
         let due = |rank| self.by_range.get(&Range { lane, rank }).is_some_and(|at| *at <= now);
         !(0..=PRIORITY).any(due)

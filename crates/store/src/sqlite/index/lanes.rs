@@ -124,7 +124,7 @@ fn paused(connection: &Connection) -> Result<HashSet<(TenantName, QueueName)>> {
             Ok(queue) => {
                 paused.insert(queue);
             }
-            // Nobody knows which queue was meant; the others go on.
+            // It is unknown which queue was meant; the others go on.
             Err(fault) if fault.is_bad_row() => tracing::error!(%fault, "a pause cannot be read"),
             Err(fault) => return Err(fault),
         }

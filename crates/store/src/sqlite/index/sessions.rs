@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashSet};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 
-use super::grants::{Batch, Grants, Suspects};
+use super::grants::{Batch, Grants, Quarantining};
 use super::lanes::{LaneId, Lanes};
 use crate::sqlite::error::{Fault, Result};
 
@@ -23,7 +23,7 @@ pub(in crate::sqlite) struct Session {
     sequence: u64,
     granted: bool,
     /// Whether the session has said that it got what that claim was granted.
-    pub(in crate::sqlite) heard: bool,
+    pub(in crate::sqlite) acknowledged: bool,
     /// Counts signs of life.
     pub(in crate::sqlite) beat: u64,
     /// When the last one came.
@@ -32,9 +32,9 @@ pub(in crate::sqlite) struct Session {
     pub(in crate::sqlite) draining: bool,
     /// What it holds and has not started, as it last said.
     pub(in crate::sqlite) unstarted: HashSet<TaskId>,
-    /// The suspect for which it takes nothing more until it holds nothing.
+    /// The quarantined task for which it takes nothing more until it holds nothing.
     pub(in crate::sqlite) waits_for: Option<TaskId>,
-    /// Whether what it holds is a suspect.
+    /// Whether what it holds is a quarantined task.
     pub(in crate::sqlite) alone: bool,
 }
 
@@ -44,19 +44,19 @@ impl Session {
     }
 
     /// Whether a claim may be granted tasks: it is a new one, or the newest and came back empty,
-    /// or what it was granted was taken back before its caller had heard of it. An older one is a
+    /// or what it was granted was taken back before its caller had acknowledged it. An older one is a
     /// late echo whose caller no longer listens.
     pub(in crate::sqlite) fn admits(&self, sequence: u64, grants: &Grants) -> bool {
         let batch = Batch { session: self.opened.id, sequence };
         sequence > self.sequence
             || (sequence == self.sequence
-                && (!self.granted || (!self.heard && !grants.holds(batch))))
+                && (!self.granted || (!self.acknowledged && !grants.holds(batch))))
     }
 
     pub(in crate::sqlite) fn note(&mut self, sequence: u64, granted: bool) {
         self.sequence = sequence;
         self.granted = granted;
-        self.heard = false;
+        self.acknowledged = false;
     }
 
     pub(in crate::sqlite) fn is_remote(&self) -> bool {
@@ -87,7 +87,7 @@ pub(in crate::sqlite) struct Sessions {
 }
 
 impl Sessions {
-    /// Makes the sessions of processes elsewhere known that the file holds and memory does not:
+    /// Makes the remote sessions known that the file holds and memory does not:
     /// after a restart, or after the end of one was rolled back.
     pub(super) fn load(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
         let mut statement = connection.prepare(
@@ -146,7 +146,7 @@ impl Sessions {
             lanes: HashSet::default(),
             sequence: 0,
             granted: false,
-            heard: false,
+            acknowledged: false,
             beat: 0,
             beat_at: now,
             draining: false,
@@ -171,7 +171,7 @@ impl Sessions {
         self.open.get_mut(&id)
     }
 
-    /// The sessions of processes elsewhere.
+    /// The remote sessions.
     pub(in crate::sqlite) fn remote(&self) -> impl Iterator<Item = (SessionId, &Session)> {
         self.open.iter().filter(|(_, it)| it.is_remote()).map(|(id, session)| (*id, session))
     }
@@ -197,27 +197,26 @@ impl Sessions {
         self.open.iter().map(state).collect()
     }
 
-    /// Whether another session takes nothing more until it can take this suspect.
-    /// One that holds nothing does not wait: it takes the suspect with its next claim, should
-    /// there be one.
+    /// Whether another session takes nothing more until it can take this quarantined
+    /// task. A session that holds nothing does not wait: it takes the task with its next claim.
     pub(in crate::sqlite) fn is_waited_for(
         &self,
-        suspect: TaskId,
+        task: TaskId,
         other_than: SessionId,
         grants: &Grants,
     ) -> bool {
-        let mut waiting = self.open.iter().filter(|(_, it)| it.waits_for == Some(suspect));
+        let mut waiting = self.open.iter().filter(|(_, it)| it.waits_for == Some(task));
         waiting.any(|(id, _)| *id != other_than && grants.held(*id) > 0)
     }
 
     /// The session has said that it got the batch.
-    pub(in crate::sqlite) fn heard(&mut self, batch: Batch) {
+    pub(in crate::sqlite) fn acknowledge(&mut self, batch: Batch) {
         if let Some(session) = self.open.get_mut(&batch.session) {
-            session.heard |= session.sequence == batch.sequence;
+            session.acknowledged |= session.sequence == batch.sequence;
         }
     }
 
-    /// Whether a session gets nothing because of a suspect that it holds or waits for.
+    /// Whether a session gets nothing because of a quarantined task that it holds or waits for.
     pub(in crate::sqlite) fn is_isolating(&self, id: SessionId, grants: &Grants) -> bool {
         let session = self.open.get(&id);
         session.is_some_and(|session| session.alone || session.waits_for.is_some())
@@ -245,16 +244,16 @@ impl Sessions {
 
     /// After a rollback the newest claim may not have happened: it may then be granted anew. After
     /// a restart the file tells how far the claims had come.
-    pub(super) fn recall_claims(&mut self, grants: &Grants, suspects: &Suspects) {
+    pub(super) fn recall_claims(&mut self, grants: &Grants, quarantining: &Quarantining) {
         for (id, session) in &mut self.open {
             session.sequence = session.sequence.max(grants.newest(*id));
             session.granted = grants.holds(Batch { session: *id, sequence: session.sequence });
-            session.alone = suspects.contains(id);
+            session.alone = quarantining.contains(id);
         }
     }
 }
 
-/// Reads id, name, tenant, types and queues of a session elsewhere.
+/// Reads id, name, tenant, types and queues of a remote session.
 pub(in crate::sqlite) fn opened(row: &Row<'_>) -> Result<OpenSession> {
     let id = SessionId::from_bytes(row.get(0)?);
     let damaged = |column| Fault::Corrupt { table: "session", column, id: id.to_string() };

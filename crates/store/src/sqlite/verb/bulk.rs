@@ -1,30 +1,12 @@
 //! Orders for many tasks, step by step.
 
-use duly_core::ports::store::{BulkStep, Controlled, DeleteTasks, Order, Reported};
+use duly_core::ports::store::{BulkStep, Controlled, Order, Reported};
 use duly_core::progress::Progress;
 
-use super::control::each;
-use super::delete::delete;
 use super::report::{standing, write_progress};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Granted;
-
-impl Verb for DeleteTasks {
-    type Answer = Vec<Controlled>;
-
-    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
-        let answers = each(scope, &self.tenant, &self.tasks, |scope, found| {
-            let ended = found.status.is_terminal();
-            if ended && delete(scope, found.task, found.status, self.before)? {
-                return Ok(Controlled::Done);
-            }
-            Ok(Controlled::Conflict { status: found.status })
-        })?;
-        let gone = |answer| if answer == Controlled::Unknown { Controlled::Done } else { answer };
-        Ok(answers.into_iter().map(gone).collect())
-    }
-}
 
 impl Verb for BulkStep {
     type Answer = Option<Vec<Controlled>>;

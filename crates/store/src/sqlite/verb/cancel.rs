@@ -3,12 +3,12 @@
 use duly_core::ports::store::{CancelTasks, Controlled};
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
-use rusqlite::params;
 
-use super::control::{Found, each, stop_waiting};
+use super::control::{Found, each};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
+use crate::sqlite::task_state::ended::cancelled;
 
 impl Verb for CancelTasks {
     type Answer = Vec<Controlled>;
@@ -26,27 +26,6 @@ fn one(scope: &mut Scope<'_>, found: &Found, error: &str) -> Result<Controlled> 
     let Ok(status) = transition(found.status, Event::Cancel) else {
         return Ok(Controlled::Conflict { status: found.status });
     };
-    // A raised epoch refuses whatever the holder says from now on.
-    let raise = u32::from(found.status == Status::Running);
-    scope
-        .connection
-        .prepare_cached(
-            "/* cancel */ UPDATE task SET status = ?4, epoch = epoch + ?5, finished_at = ?6, error = ?7
-             WHERE id = ?1 AND epoch = ?2 AND status = ?3",
-        )?
-        .execute(params![
-            found.task.as_bytes(),
-            found.epoch,
-            row::encode_status(found.status),
-            row::encode_status(status),
-            raise,
-            scope.now.millis(),
-            error,
-        ])?;
-    if found.status == Status::Running {
-        scope.index.grants.end(scope.connection, found.task)?;
-    } else {
-        stop_waiting(scope, found)?;
-    }
+    cancelled(scope, found, status, error)?;
     Ok(Controlled::Done)
 }

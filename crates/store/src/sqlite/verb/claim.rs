@@ -7,18 +7,18 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::limits::STORE_BATCH_BYTES;
 use duly_core::ports::store::Claim;
-use duly_core::state::{Event, Status, transition};
 use duly_core::task::{Failure, Priority, claim_order};
 use duly_core::time::Timestamp;
 use rusqlite::{CachedStatement, OptionalExtension as _, Row, params};
 
 use super::Scope;
-use super::dead::bury;
 use crate::sqlite::error::{Fault, Result};
 use crate::sqlite::index::Index;
-use crate::sqlite::index::grants::{Batch, record};
+use crate::sqlite::index::grants::Batch;
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
+use crate::sqlite::task_state::ended::spoiled;
+use crate::sqlite::task_state::granted::granted;
 
 pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
     let Some(session) = scope.index.sessions.get(claim.session) else { return Ok(Vec::new()) };
@@ -31,13 +31,9 @@ pub(super) fn claim(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> 
     session.waits_for = None;
     session.alone &= scope.index.grants.held(claim.session) > 0;
     let leases = pick(scope, claim)?;
-    grant(scope, claim, &leases)?;
+    granted(scope, batch, &leases)?;
     let session = scope.index.sessions.get_mut(claim.session).expect("looked up above");
     session.note(claim.sequence, !leases.is_empty());
-    if !leases.is_empty() {
-        let granted = record(leases.iter());
-        scope.index.grants.add(scope.connection, batch, scope.now.millis(), granted)?;
-    }
     Ok(leases)
 }
 
@@ -60,9 +56,9 @@ struct Stream {
     ended: bool,
 }
 
-/// Where a stream's next row stands in the order of claims. A stream that was not read yet
-/// stands where its first row must be, before any row it could be equal to.
-type Place = Reverse<(i64, Option<TaskId>, usize)>;
+/// The next row of a stream, by the order of claims: its order, its task and the number of the stream.
+/// A stream that was not read yet has no task, and comes before any row that its first row may equal.
+type NextRow = Reverse<(i64, Option<TaskId>, usize)>;
 
 impl Stream {
     /// Nothing for a rank that no priority has.
@@ -72,8 +68,8 @@ impl Stream {
         Some(Self { range, priority, rows, taken: 0, last: None, piece, ended: false })
     }
 
-    /// The place of the next row, if there is one.
-    fn place(&mut self, scope: &Scope<'_>, number: usize) -> Result<Option<Place>> {
+    /// The next row, if there is one.
+    fn next_row(&mut self, scope: &Scope<'_>, number: usize) -> Result<Option<NextRow>> {
         if self.rows.is_empty() && !self.ended {
             self.read(scope)?;
         }
@@ -121,10 +117,10 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
         let Some(Reverse((_, known, number))) = heap.pop() else { break };
         let stream = &mut streams[number];
         if let (Some(_), Some(pick)) = (known, stream.rows.front().copied()) {
-            if pick.range.is_suspect() && !(idle && leases.is_empty()) {
+            if pick.range.is_quarantined() && !(idle && leases.is_empty()) {
                 if pass_by(scope, claim.session, pick.task) {
                     stream.take();
-                    heap.extend(stream.place(scope, number)?);
+                    heap.extend(stream.next_row(scope, number)?);
                     continue;
                 }
                 break;
@@ -143,7 +139,7 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
                 Err(fault) => return Err(fault),
             }
             stream.take();
-            if pick.range.is_suspect() {
+            if pick.range.is_quarantined() {
                 take_out_one(scope, pick)?;
                 if !leases.is_empty() {
                     let session = scope.index.sessions.get_mut(claim.session);
@@ -152,27 +148,27 @@ fn pick(scope: &mut Scope<'_>, claim: &Claim) -> Result<Vec<Lease>> {
                 }
             }
         }
-        heap.extend(stream.place(scope, number)?);
+        heap.extend(stream.next_row(scope, number)?);
     }
-    for stream in streams.iter().filter(|stream| !stream.range.is_suspect()) {
+    for stream in streams.iter().filter(|stream| !stream.range.is_quarantined()) {
         take_out(scope, stream)?;
     }
     Ok(leases)
 }
 
-/// A session that holds something, or is about to, comes upon a suspect: it takes nothing more
-/// until it can take this one alone, unless another session does so already.
-fn pass_by(scope: &mut Scope<'_>, session: SessionId, suspect: TaskId) -> bool {
+/// A session that holds something, or is about to, comes upon a quarantined task: it takes nothing
+/// more until it can take this one alone, unless another session does so already.
+fn pass_by(scope: &mut Scope<'_>, session: SessionId, task: TaskId) -> bool {
     let Index { sessions, grants, .. } = &mut *scope.index;
-    let waited_for = sessions.is_waited_for(suspect, session, grants);
+    let waited_for = sessions.is_waited_for(task, session, grants);
     if !waited_for {
-        sessions.get_mut(session).expect("it claims").waits_for = Some(suspect);
+        sessions.get_mut(session).expect("it claims").waits_for = Some(task);
     }
     waited_for
 }
 
 /// The due ranges of a claim, none of them read yet, in the order of their first rows.
-fn streams(scope: &Scope<'_>, claim: &Claim) -> (Vec<Stream>, BinaryHeap<Place>) {
+fn streams(scope: &Scope<'_>, claim: &Claim) -> (Vec<Stream>, BinaryHeap<NextRow>) {
     let session = scope.index.sessions.get(claim.session).expect("looked up by the caller");
     let due = scope.index.heads.due(scope.now.millis());
     let lanes = &scope.index.lanes;
@@ -210,15 +206,7 @@ fn read(
 /// A task that cannot be read is failed by itself: it must not stop those behind it.
 fn spoil(scope: &Scope<'_>, pick: Pick, fault: &Fault) -> Result<()> {
     tracing::error!(task.id = %pick.task, %fault, "a stored task is damaged and was failed");
-    let status = transition(Status::Pending, Event::Spoil).expect("a waiting task can spoil");
-    let failure = Failure::new("CORRUPT", fault.to_string());
-    let error = row::encode_failure(&failure);
-    scope.connection.execute(
-        "/* claim.spoil */ UPDATE task SET status = ?, finished_at = ?, error = ?
-         WHERE id = ? AND status = 1",
-        params![row::encode_status(status), scope.now.millis(), error, pick.task.as_bytes()],
-    )?;
-    bury(scope, pick.task, &failure)
+    spoiled(scope, pick.task, &Failure::new("CORRUPT", fault.to_string()))
 }
 
 /// Removes what was picked of a range. Picks of one range are always its first rows, so one
@@ -236,7 +224,7 @@ fn take_out(scope: &mut Scope<'_>, stream: &Stream) -> Result<()> {
     Ok(())
 }
 
-/// Removes one suspect: others before it may have been passed by.
+/// Removes one quarantined task: those before it may have been passed by.
 fn take_out_one(scope: &mut Scope<'_>, pick: Pick) -> Result<()> {
     delete_one(scope, pick)?;
     scope.index.heads.refresh(scope.connection, pick.range)
@@ -266,29 +254,6 @@ fn delete_one(scope: &Scope<'_>, pick: Pick) -> Result<()> {
     Ok(())
 }
 
-/// PENDING → RUNNING under the next epoch.
-///
-/// Reading and writing are two statements: one with RETURNING would open a temporary table for
-/// its rows each time, which costs more than the second look at a page that is at hand.
-fn grant(scope: &Scope<'_>, claim: &Claim, leases: &[Lease]) -> Result<()> {
-    let status = transition(Status::Pending, Event::Grant).expect("a waiting task can be granted");
-    let mut write = scope.connection.prepare_cached(
-        "/* claim.grant */ UPDATE task SET status = ?3, session = ?4, epoch = ?2, granted_at = ?5
-         WHERE id = ?1 AND epoch = ?2 - 1 AND status = 1",
-    )?;
-    for lease in leases {
-        let granted = write.execute(params![
-            lease.task.as_bytes(),
-            lease.epoch,
-            row::encode_status(status),
-            claim.session.as_bytes(),
-            scope.now.millis(),
-        ])?;
-        assert_eq!(granted, 1, "a task read in this transaction still waits");
-    }
-    Ok(())
-}
-
 /// What an earlier claim with this sequence was granted and still holds.
 fn repeat(scope: &Scope<'_>, batch: Batch) -> Result<Vec<Lease>> {
     let mut statement = scope.connection.prepare_cached(
@@ -297,12 +262,13 @@ fn repeat(scope: &Scope<'_>, batch: Batch) -> Result<Vec<Lease>> {
          FROM task WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
     )?;
     let mut leases = Vec::new();
-    for granted in scope.index.grants.live(batch) {
-        let key = params![granted.task.as_bytes(), granted.epoch, batch.session.as_bytes()];
+    for lease in scope.index.grants.live(batch) {
+        let key = params![lease.task.as_bytes(), lease.epoch, batch.session.as_bytes()];
         let held = |row: &Row<'_>| Ok((row.get(7)?, row.get(8)?));
         let Some((at, lane)) = statement.query_row(key, held).optional()? else { continue };
         let (at, lane) = (Timestamp::clamped(at), scope.index.lanes.get(lane)?);
-        let lease = statement.query_row(key, |found| row::lease(found, granted.task, lane, at))?;
+        let task = lease.task;
+        let lease = statement.query_row(key, |found| row::lease(found, task, lane, at))?;
         leases.push(row::with_payload(scope.connection, lease)?);
     }
     Ok(leases)

@@ -1,4 +1,4 @@
-//! What the orders of people have in common.
+//! What orders of people share: finding their tasks, and taking a task out of the due table.
 
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
@@ -13,13 +13,13 @@ use crate::sqlite::row;
 
 /// A task that an order is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) task: TaskId,
-    pub(super) status: Status,
-    pub(super) epoch: u32,
+pub(in crate::sqlite) struct Found {
+    pub(in crate::sqlite) task: TaskId,
+    pub(in crate::sqlite) status: Status,
+    pub(in crate::sqlite) epoch: u32,
     pub(super) run: u32,
     pub(super) charged: u32,
-    pub(super) range: Range,
+    pub(in crate::sqlite) range: Range,
     pub(super) run_at: i64,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn each(
 }
 
 /// Takes a waiting task out of the due table.
-pub(super) fn stop_waiting(scope: &mut Scope<'_>, found: &Found) -> Result<()> {
+pub(in crate::sqlite) fn stop_waiting(scope: &mut Scope<'_>, found: &Found) -> Result<()> {
     scope
         .connection
         .prepare_cached(

@@ -1,49 +1,48 @@
-//! Delete: an ended task with everything about it. Whatever removes tasks does it here.
+//! Delete: tasks of a tenant that have ended, with everything about them.
 
 use duly_core::id::TaskId;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{Controlled, DeleteTasks, PurgeTasks};
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
-use rusqlite::params;
 
-use super::Scope;
+use super::control::each;
+use super::{Scope, Verb};
 use crate::sqlite::error::Result;
-use crate::sqlite::row;
+use crate::sqlite::task_state::deleted::deleted;
 
-/// What goes with a task, one statement per table. A table that holds something about tasks has
-/// its line here, unless a row of it may outlive its task, as idempotency keys may.
-const BESIDES: [&str; 5] = [
-    "/* delete.attempts */ DELETE FROM attempt WHERE task = ?",
-    "/* delete.dead_letter */ DELETE FROM dlq WHERE task = ?",
-    "/* delete.payload */ DELETE FROM payload WHERE task = ?",
-    "/* delete.progress */ DELETE FROM progress WHERE task = ?",
-    "/* delete.log */ DELETE FROM log WHERE task = ?",
-];
+impl Verb for DeleteTasks {
+    type Answer = Vec<Controlled>;
 
-/// Deletes a task that ended in this state, before this time if it says. Whether it did: a task
-/// that has moved on stays.
-pub(super) fn delete(
-    scope: &Scope<'_>,
-    task: TaskId,
-    status: Status,
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
+        delete(scope, &self.tenant, &self.tasks, Status::is_terminal, self.before)
+    }
+}
+
+impl Verb for PurgeTasks {
+    type Answer = Vec<Controlled>;
+
+    fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Controlled>> {
+        let failed = |status| status == Status::Failed;
+        delete(scope, &self.tenant, &self.tasks, failed, None)
+    }
+}
+
+/// Deletes the tasks that are in one of these states, and ended before this time if one is given. A
+/// task that is gone was deleted before.
+fn delete(
+    scope: &mut Scope<'_>,
+    tenant: &TenantName,
+    tasks: &[TaskId],
+    accepts: impl Fn(Status) -> bool,
     before: Option<Timestamp>,
-) -> Result<bool> {
-    assert!(status.is_terminal(), "only ended tasks are deleted");
-    let deleted = scope
-        .connection
-        .prepare_cached(
-            "/* delete */ DELETE FROM task WHERE id = ?1 AND status = ?2
-             AND (?3 IS NULL OR finished_at < ?3)",
-        )?
-        .execute(params![
-            task.as_bytes(),
-            row::encode_status(status),
-            before.map(Timestamp::millis)
-        ])?;
-    if deleted == 0 {
-        return Ok(false);
-    }
-    for statement in BESIDES {
-        scope.connection.prepare_cached(statement)?.execute([task.as_bytes()])?;
-    }
-    Ok(true)
+) -> Result<Vec<Controlled>> {
+    let answers = each(scope, tenant, tasks, |scope, found| {
+        if accepts(found.status) && deleted(scope, found.task, found.status, before)? {
+            return Ok(Controlled::Done);
+        }
+        Ok(Controlled::Conflict { status: found.status })
+    })?;
+    let gone = |answer| if answer == Controlled::Unknown { Controlled::Done } else { answer };
+    Ok(answers.into_iter().map(gone).collect())
 }

@@ -25,9 +25,9 @@ impl Verb for EditTask {
 
 fn one(scope: &mut Scope<'_>, found: &Found, change: &TaskChange) -> Result<Controlled> {
     let rank = change.priority.map_or(found.range.rank, |priority| {
-        // A suspect stays one.
+        // A quarantined task stays so.
         let range = Range { rank: priority.rank(), ..found.range };
-        range.suspecting(found.range.is_suspect()).rank
+        range.quarantined(found.range.is_quarantined()).rank
     });
     let run_at = change.start.map_or(found.run_at, |start| start.resolve(scope.now).millis());
     scope

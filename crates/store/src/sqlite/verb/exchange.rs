@@ -40,7 +40,7 @@ fn next_due(scope: &Scope<'_>, exchange: &Exchange) -> Result<Option<i64>> {
         return Ok(None);
     };
     let (now, busy) = (scope.now.millis(), grants.held(id) > 0);
-    let passed_by = |at: i64, range: Range| busy && range.is_suspect() && at <= now;
+    let passed_by = |at: i64, range: Range| busy && range.is_quarantined() && at <= now;
     let claim = exchange.claim.as_ref();
     let serves = |lane| session.serves(lane) && claim.is_none_or(|it| lanes.accepts(it, lane));
     let next = heads.next(|at, range| serves(range.lane) && !passed_by(at, range));

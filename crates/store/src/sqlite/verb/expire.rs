@@ -7,9 +7,9 @@ use duly_core::state::Status;
 use duly_core::time::Timestamp;
 use rusqlite::params;
 
-use super::delete::delete;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
+use crate::sqlite::task_state::deleted::deleted;
 
 /// What a reader found. Answers how many are gone.
 pub(in crate::sqlite) struct Expire {
@@ -21,12 +21,12 @@ impl Verb for Expire {
     type Answer = u32;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<u32> {
-        let mut deleted = 0;
+        let mut gone = 0;
         for (task, status) in &self.tasks {
             let Some(before) = self.sweep.before(*status) else { continue };
-            deleted += u32::from(delete(scope, *task, *status, Some(before))?);
+            gone += u32::from(deleted(scope, *task, *status, Some(before))?);
         }
-        Ok(deleted)
+        Ok(gone)
     }
 }
 

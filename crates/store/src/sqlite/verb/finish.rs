@@ -1,44 +1,42 @@
-//! Outcomes. Every write here is fenced in its statement by task, epoch, session and RUNNING.
+//! Outcomes. Every write is fenced in its statement by task, epoch, session and RUNNING.
 
 use std::time::Duration;
 
 use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::ports::store::Exchange;
-use duly_core::state::{Event, Status, transition};
+use duly_core::state::Status;
 use duly_core::task::Failure;
-use duly_core::time::Timestamp;
-use rusqlite::{CachedStatement, OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, params};
 
 use super::Scope;
-use super::dead::{bury, record};
 use super::report::{write_log, write_progress};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
-use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
+use crate::sqlite::task_state::ended::Ended;
+use crate::sqlite::task_state::waiting::{Wait, waiting};
+use crate::sqlite::task_state::{EndedBy, Held};
 
 pub(super) fn finish(scope: &mut Scope<'_>, exchange: &Exchange) -> Result<Vec<Finished>> {
-    // Prepared once: nearly every item of a batch needs this statement and no other.
-    let session = exchange.session;
-    let mut end = End { statement: scope.connection.prepare_cached(END)?, session };
+    let mut ended = Ended::prepare(scope.connection, exchange.session)?;
     let each = exchange.finishes.iter();
     each.map(|item| {
         #[cfg(feature = "planted-bugs")]
         if let Some((holder, item)) = crate::sqlite::planted::forge(scope, item)? {
-            let statement = scope.connection.prepare_cached(END)?;
-            return one(scope, &mut End { statement, session: holder }, &item);
+            let mut ended = Ended::prepare(scope.connection, holder)?;
+            return one(scope, &mut ended, &item);
         }
-        match one(scope, &mut end, item)? {
-            Finished::LeaseLost if was_heard(scope, exchange, item)? => Ok(Finished::Done),
+        match one(scope, &mut ended, item)? {
+            Finished::LeaseLost if was_acknowledged(scope, exchange, item)? => Ok(Finished::Done),
             answer => Ok(answer),
         }
     })
     .collect()
 }
 
-fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finished> {
-    let session = end.session;
+fn one(scope: &mut Scope<'_>, ended: &mut Ended<'_>, item: &Finish) -> Result<Finished> {
+    let session = ended.session;
     if let Some(progress) = &item.progress {
         write_progress(scope, session, granted(item), progress)?;
     }
@@ -46,81 +44,34 @@ fn one(scope: &mut Scope<'_>, end: &mut End<'_>, item: &Finish) -> Result<Finish
         write_log(scope, session, granted(item), chunk)?;
     }
     let changed = match &item.outcome {
-        Outcome::Success { result } => {
-            end.apply(scope.now, item, Event::Succeed, result.as_deref(), None)?
-        }
-        Outcome::Fail { error } => {
-            record(scope, session, granted(item), error, item.ran)?;
-            fail(scope, end, item, error)?
-        }
+        Outcome::Success { result } => ended.succeed(scope, item, result.as_deref())?,
+        Outcome::Fail { error } => ended.fail(scope, item, error)?,
         Outcome::Retry { error, entropy, after } => {
-            retry(scope, end, item, error, (*after, *entropy))?
+            retry(scope, ended, item, error, (*after, *entropy))?
         }
-        Outcome::Release => put_back(scope, session, item, Back::Release)?,
+        Outcome::Release => wait(scope, session, item, Wait::Release)?,
     };
     if changed {
         if let Some(batch) = scope.index.grants.finish(scope.connection, item.task)? {
-            scope.index.sessions.heard(batch);
+            scope.index.sessions.acknowledge(batch);
         }
         return Ok(Finished::Done);
     }
     refusal(scope, session, item)
 }
 
-const END: &str = "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?5, result = ?6,
-        error = ?7, charged = charged + 1, started_at = max(granted_at, ?5 - ?8)
-    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2";
-
-/// Ends runs of tasks that this session holds.
-struct End<'a> {
-    statement: CachedStatement<'a>,
-    session: SessionId,
-}
-
-impl End<'_> {
-    fn apply(
-        &mut self,
-        now: Timestamp,
-        item: &Finish,
-        event: Event,
-        result: Option<&str>,
-        error: Option<&Failure>,
-    ) -> Result<bool> {
-        let status = transition(Status::Running, event).expect("a running task can end");
-        let changed = self.statement.execute(params![
-            item.task.as_bytes(),
-            item.epoch,
-            self.session.as_bytes(),
-            row::encode_status(status),
-            now.millis(),
-            result,
-            error.map(row::encode_failure),
-            item.ran.map(row::encode_millis),
-        ])?;
-        Ok(changed > 0)
-    }
-}
-
 fn granted(item: &Finish) -> Granted {
     Granted { task: item.task, epoch: item.epoch }
 }
 
-fn fail(scope: &Scope<'_>, end: &mut End<'_>, item: &Finish, error: &Failure) -> Result<bool> {
-    let changed = end.apply(scope.now, item, Event::Fail, None, Some(error))?;
-    if changed {
-        bury(scope, item.task, error)?;
-    }
-    Ok(changed)
-}
-
 fn retry(
     scope: &mut Scope<'_>,
-    end: &mut End<'_>,
+    ended: &mut Ended<'_>,
     item: &Finish,
     error: &Failure,
     (after, entropy): (Option<Duration>, u64),
 ) -> Result<bool> {
-    let session = end.session;
+    let session = ended.session;
     let held = scope
         .connection
         .prepare_cached(
@@ -134,59 +85,15 @@ fn retry(
         .optional()?;
     let Some((charged, retries, policy)) = held else { return Ok(false) };
     let attempt = charged + 1;
-    record(scope, session, granted(item), error, item.ran)?;
     if attempt > retries {
-        return fail(scope, end, item, error);
+        return ended.fail(scope, item, error);
     }
     let run_at = scope.now.plus(policy?.wait_or(after, attempt, entropy)).millis();
-    put_back(scope, session, item, Back::Retry { run_at, error })
+    wait(scope, session, item, Wait::Retry { error, ran: item.ran, run_at })
 }
 
-/// How a task goes back to waiting.
-enum Back<'a> {
-    Retry { run_at: i64, error: &'a Failure },
-    Release,
-}
-
-fn put_back(
-    scope: &mut Scope<'_>,
-    session: SessionId,
-    item: &Finish,
-    back: Back<'_>,
-) -> Result<bool> {
-    let (event, charge, run_at, error) = match back {
-        Back::Retry { run_at, error } => (Event::Retry, 1, Some(run_at), Some(error)),
-        Back::Release => (Event::Release, 0, None, None),
-    };
-    let status = transition(Status::Running, event).expect("a running task can wait again");
-    let waits = scope
-        .connection
-        .prepare_cached(
-            "/* finish.put_back */ UPDATE task SET status = ?4, charged = charged + ?5,
-                    run_at = coalesce(?6, run_at), error = coalesce(?7, error)
-             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
-             RETURNING lane, rank, run_at",
-        )?
-        .query_row(
-            params![
-                item.task.as_bytes(),
-                item.epoch,
-                session.as_bytes(),
-                row::encode_status(status),
-                charge,
-                run_at,
-                error.map(row::encode_failure),
-            ],
-            |row| Ok((Range { lane: row.get(0)?, rank: row.get(1)? }, row.get(2)?)),
-        )
-        .optional()?;
-    let Some((range, run_at)) = waits else { return Ok(false) };
-    #[cfg(feature = "planted-bugs")]
-    if charge > 0 {
-        crate::sqlite::planted::reset_epoch(scope, item.task)?;
-    }
-    scope.wait(range, run_at, item.task.as_bytes())?;
-    Ok(true)
+fn wait(scope: &mut Scope<'_>, session: SessionId, item: &Finish, why: Wait<'_>) -> Result<bool> {
+    waiting(scope, Held { session, lease: granted(item) }, EndedBy::Holder, why)
 }
 
 /// Why nothing changed: the same outcome was committed before, or the lease is gone.
@@ -218,7 +125,7 @@ fn refusal(scope: &Scope<'_>, session: SessionId, item: &Finish) -> Result<Finis
 
 /// Whether this exchange is a repeated one, whose claim was granted the task again right after the
 /// task was put back by this very outcome. What ended the lease otherwise has left another attempt.
-fn was_heard(scope: &Scope<'_>, exchange: &Exchange, item: &Finish) -> Result<bool> {
+fn was_acknowledged(scope: &Scope<'_>, exchange: &Exchange, item: &Finish) -> Result<bool> {
     let Some(claim) = &exchange.claim else { return Ok(false) };
     let batch = Batch { session: claim.session, sequence: claim.sequence };
     let next = Granted { task: item.task, epoch: item.epoch.saturating_add(1) };
@@ -226,7 +133,7 @@ fn was_heard(scope: &Scope<'_>, exchange: &Exchange, item: &Finish) -> Result<bo
         return Ok(false);
     }
     let mut statement = scope.connection.prepare_cached(
-        "/* finish.was_heard */ SELECT error FROM attempt WHERE task = ? AND epoch = ?",
+        "/* finish.was_acknowledged */ SELECT error FROM attempt WHERE task = ? AND epoch = ?",
     )?;
     let key = params![item.task.as_bytes(), item.epoch];
     let kept: Option<String> = statement.query_row(key, |row| row.get(0)).optional()?;

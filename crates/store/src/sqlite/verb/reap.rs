@@ -1,19 +1,20 @@
-//! Reap: take back leases that are overdue or that nobody acknowledged.
+//! Reap: take back leases that are overdue or unacknowledged.
 
+use duly_core::id::SessionId;
 use duly_core::ports::store::{Reap, Reaped};
-use duly_core::ports::work_source::{TakenBack, Why};
-use duly_core::state::{Event, Status, transition};
+use duly_core::ports::work_source::{self, Why};
 use duly_core::task::Failure;
 use duly_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::dead::{bury, record};
 use super::reclaim::{Reason, take_back};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted, held};
-use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
+use crate::sqlite::task_state::ended::{TakenBack, taken_back};
+use crate::sqlite::task_state::waiting::{Wait, waiting};
+use crate::sqlite::task_state::{EndedBy, Held};
 
 impl Verb for Reap {
     type Answer = Reaped;
@@ -25,7 +26,7 @@ impl Verb for Reap {
         }
         for batch in unacknowledged(scope, self.unacknowledged_before) {
             for lease in scope.index.grants.live(batch) {
-                reaped.taken_back.push(taken_back(batch, lease));
+                reaped.taken_back.push(lost(batch, lease));
                 take_back(scope, batch.session, lease, Reason::Release)?;
             }
         }
@@ -35,12 +36,12 @@ impl Verb for Reap {
     }
 }
 
-fn taken_back(batch: Batch, lease: Granted) -> (duly_core::id::SessionId, TakenBack) {
-    (batch.session, TakenBack { task: lease.task, epoch: lease.epoch, why: Why::Lost })
+fn lost(batch: Batch, lease: Granted) -> (SessionId, work_source::TakenBack) {
+    (batch.session, work_source::TakenBack { task: lease.task, epoch: lease.epoch, why: Why::Lost })
 }
 
-/// Only the newest claim of a session elsewhere can be unheard of: asking for the next one says
-/// that the one before has arrived.
+/// Only the newest claim of a remote session can be unacknowledged: a claim acknowledges the one
+/// before.
 fn unacknowledged(scope: &Scope<'_>, before: Timestamp) -> Vec<Batch> {
     let sessions = scope.index.sessions.remote();
     let newest = sessions.map(|(session, it)| Batch { session, sequence: it.newest() });
@@ -63,7 +64,7 @@ fn time_out_batch(
             next = next.min(deadline);
             continue;
         }
-        reaped.taken_back.push(taken_back(batch, lease));
+        reaped.taken_back.push(lost(batch, lease));
         time_out(scope, reap, batch, lease)?;
     }
     scope.index.grants.look_at(batch, next);
@@ -77,44 +78,21 @@ fn time_out(scope: &mut Scope<'_>, reap: &Reap, batch: Batch, lease: Granted) ->
     let held = scope
         .connection
         .prepare_cached(
-            "/* reap.read */ SELECT lane, rank, charged, retries, back_off FROM task
+            "/* reap.read */ SELECT charged, retries, back_off FROM task
              WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
         )?
         .query_row(key, |row| {
-            let policy = row::decode_back_off(row.get_ref(4)?, lease.task.as_bytes());
-            let range = Range { lane: row.get(0)?, rank: row.get(1)? };
-            Ok((range, row.get::<_, u32>(2)?, row.get::<_, u32>(3)?, policy))
+            let policy = row::decode_back_off(row.get_ref(2)?, lease.task.as_bytes());
+            Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, policy))
         })
         .optional()?;
-    let Some((range, charged, retries, policy)) = held else { return Ok(()) };
-    let error = Failure::overdue();
-    record(scope, batch.session, lease, &error, None)?;
-    let attempt = charged + 1;
-    let event = if attempt > retries { Event::Fail } else { Event::Retry };
-    let status = transition(Status::Running, event).expect("a held lease can be overdue");
-    let ended = status.is_terminal();
+    let Some((charged, retries, policy)) = held else { return Ok(()) };
+    let held = Held { session: batch.session, lease };
+    let (attempt, error) = (charged + 1, &Failure::overdue());
+    if attempt > retries {
+        return taken_back(scope, held, TakenBack::Overdue, error);
+    }
     let wait = policy.unwrap_or_default().wait_for(lease.task, attempt, reap.entropy);
     let run_at = scope.now.plus(wait).millis();
-    scope
-        .connection
-        .prepare_cached(
-            "/* reap.write */ UPDATE task SET status = ?4, session = NULL, charged = ?5,
-                    error = ?6, run_at = coalesce(?7, run_at), finished_at = ?8
-             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2",
-        )?
-        .execute(params![
-            lease.task.as_bytes(),
-            lease.epoch,
-            batch.session.as_bytes(),
-            row::encode_status(status),
-            attempt,
-            row::encode_failure(&error),
-            (!ended).then_some(run_at),
-            ended.then_some(scope.now.millis()),
-        ])?;
-    if ended {
-        bury(scope, lease.task, &error)
-    } else {
-        scope.wait(range, run_at, lease.task.as_bytes())
-    }
+    waiting(scope, held, EndedBy::Store, Wait::Retry { error, ran: None, run_at }).map(drop)
 }

@@ -2,16 +2,16 @@
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::SUSPECT_LOSSES;
-use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::dead::{bury, record};
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Granted;
 use crate::sqlite::index::heads::Range;
-use crate::sqlite::row;
+use crate::sqlite::task_state::ended::{TakenBack, taken_back};
+use crate::sqlite::task_state::waiting::{Wait, waiting};
+use crate::sqlite::task_state::{EndedBy, Held};
 
 /// Why a lease is taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(in crate::sqlite) enum Reason {
 }
 
 /// Takes back the leases of an earlier process, which is gone, since only one at a time can have
-/// the file open. Sessions of processes elsewhere go on. Answers how many leases there were.
+/// the file open. Remote sessions go on. Answers how many leases there were.
 pub(in crate::sqlite) struct Reclaim;
 
 impl Verb for Reclaim {
@@ -58,7 +58,7 @@ fn take_back_uncovered(scope: &mut Scope<'_>) -> Result<usize> {
     let mut rows = statement.query([])?;
     let mut uncovered = Vec::new();
     while let Some(row) = rows.next()? {
-        // A row that cannot be read is left to whoever looks at the damage.
+        // A row that cannot be read stays for a person to look at.
         let (Ok(id), Ok(epoch)) = (row.get(0), row.get(1)) else { continue };
         let lease = Granted { task: TaskId::from_bytes(id), epoch };
         if scope.index.grants.batch_of(lease.task).is_none() {
@@ -78,10 +78,10 @@ fn take_back_uncovered(scope: &mut Scope<'_>) -> Result<usize> {
 
 /// Gives a running task whose session cannot be read one that never was.
 fn name_session(scope: &Scope<'_>, lease: Granted) -> Result<SessionId> {
-    let nobody = SessionId::from_bytes([0; 16]);
+    let unknown = SessionId::from_bytes([0; 16]);
     let update = "/* reclaim.name */ UPDATE task SET session = ? WHERE id = ?";
-    scope.connection.execute(update, params![nobody.as_bytes(), lease.task.as_bytes()])?;
-    Ok(nobody)
+    scope.connection.execute(update, params![unknown.as_bytes(), lease.task.as_bytes()])?;
+    Ok(unknown)
 }
 
 /// Ends one lease from outside: the task waits again, or has died with its workers once too often.
@@ -95,51 +95,25 @@ pub(super) fn take_back(
     let held = scope
         .connection
         .prepare_cached(
-            "/* reclaim.read */ SELECT lane, rank, run_at, losses FROM task
+            "/* reclaim.read */ SELECT lane, rank, losses FROM task
              WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
         )?
         .query_row(params![lease.task.as_bytes(), lease.epoch, session.as_bytes()], |row| {
             let range = Range { lane: row.get(0)?, rank: row.get(1)? };
-            Ok((range, row.get::<_, i64>(2)?, row.get::<_, u32>(3)?))
+            Ok((range, row.get::<_, u32>(2)?))
         })
         .optional()?;
-    let Some((range, run_at, losses)) = held else { return Ok(()) };
-    let (event, losses) = match reason {
-        Reason::Release => (Event::Release, losses),
-        Reason::Death if losses + 1 < scope.rules.loss_limit => (Event::Lose, losses + 1),
-        Reason::Death => (Event::Abandon, losses + 1),
-    };
-    let status = transition(Status::Running, event).expect("a held lease can be taken back");
-    let ended = status.is_terminal();
-    let error = Failure::worker_lost(losses);
-    if reason == Reason::Death {
-        record(scope, session, lease, &error, None)?;
+    let Some((range, losses)) = held else { return Ok(()) };
+    let held = Held { session, lease };
+    if reason == Reason::Release {
+        return waiting(scope, held, EndedBy::Store, Wait::Release).map(drop);
     }
-    let range = range.suspecting(losses >= SUSPECT_LOSSES);
-    scope
-        .connection
-        .prepare_cached(
-            "/* reclaim.write */ UPDATE task SET status = ?4, session = NULL, losses = ?5,
-                    error = coalesce(?6, error), finished_at = ?7, rank = ?8
-             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2",
-        )?
-        .execute(params![
-            lease.task.as_bytes(),
-            lease.epoch,
-            session.as_bytes(),
-            row::encode_status(status),
-            losses,
-            ended.then(|| row::encode_failure(&error)),
-            ended.then_some(scope.now.millis()),
-            range.rank,
-        ])?;
-    #[cfg(feature = "planted-bugs")]
-    if reason == Reason::Death {
-        crate::sqlite::planted::reset_epoch(scope, lease.task)?;
-    }
-    if ended {
-        bury(scope, lease.task, &error)
+    let losses = losses + 1;
+    let error = &Failure::worker_lost(losses);
+    let rank = range.quarantined(losses >= SUSPECT_LOSSES).rank;
+    if losses < scope.rules.loss_limit {
+        waiting(scope, held, EndedBy::Store, Wait::Loss { error, rank }).map(drop)
     } else {
-        scope.wait(range, run_at, lease.task.as_bytes())
+        taken_back(scope, held, TakenBack::Abandoned { rank }, error)
     }
 }

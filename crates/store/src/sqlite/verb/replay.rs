@@ -1,15 +1,14 @@
 //! Replay: open the next run of tasks that have ended.
 
 use duly_core::ports::store::{Controlled, Replay, ReplayTasks};
-use duly_core::state::{Event, Status, transition};
+use duly_core::state::{Event, transition};
 use rusqlite::params;
 
 use super::control::{Found, each};
-use super::dead::{record_success, unbury};
-use super::report::forget_progress;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
+use crate::sqlite::task_state::replayed::replayed;
 
 impl Verb for ReplayTasks {
     type Answer = Vec<Controlled>;
@@ -38,34 +37,10 @@ fn one(
         return Ok(Controlled::Conflict { status: found.status });
     };
     let run_at = order.run_at.map_or(scope.now, |at| at.max(scope.now)).millis();
-    let range = found.range.suspecting(false);
-    match found.status {
-        Status::Failed => unbury(scope, found.task)?,
-        Status::Success => record_success(scope, found.task, found.epoch)?,
-        _ => {}
-    }
-    // Without a session no outcome of the run before can be taken for one of this run.
-    scope
-        .connection
-        .prepare_cached(
-            "/* replay */ UPDATE task SET status = ?4, run = run + 1, charged = 0, losses = 0,
-                    run_at = ?5, granted_at = NULL, started_at = NULL, finished_at = NULL, session = NULL,
-                    result = NULL, error = NULL, rank = ?6
-             WHERE id = ?1 AND epoch = ?2 AND status = ?3",
-        )?
-        .execute(params![
-            found.task.as_bytes(),
-            found.epoch,
-            row::encode_status(found.status),
-            row::encode_status(status),
-            run_at,
-            range.rank,
-        ])?;
-    forget_progress(scope, found.task)?;
+    replayed(scope, found, status, run_at)?;
     if let Some(payload) = payload {
         change_payload(scope, found, payload)?;
     }
-    scope.wait(range, run_at, found.task.as_bytes())?;
     Ok(Controlled::Done)
 }
 

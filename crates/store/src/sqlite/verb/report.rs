@@ -202,7 +202,7 @@ fn forget_beginning(scope: &Scope<'_>, lease: Granted, kept_from: u64) -> Result
 }
 
 /// Drops the logs of a task's attempts up to this one.
-pub(super) fn forget_logs(scope: &Scope<'_>, task: TaskId, up_to: u32) -> Result<()> {
+pub(in crate::sqlite) fn forget_logs(scope: &Scope<'_>, task: TaskId, up_to: u32) -> Result<()> {
     scope
         .connection
         .prepare_cached("/* report.forget_logs */ DELETE FROM log WHERE task = ? AND epoch <= ?")?
@@ -211,7 +211,7 @@ pub(super) fn forget_logs(scope: &Scope<'_>, task: TaskId, up_to: u32) -> Result
 }
 
 /// Drops how far a task is: its next run starts from nothing.
-pub(super) fn forget_progress(scope: &Scope<'_>, task: TaskId) -> Result<()> {
+pub(in crate::sqlite) fn forget_progress(scope: &Scope<'_>, task: TaskId) -> Result<()> {
     scope
         .connection
         .prepare_cached("/* report.forget_progress */ DELETE FROM progress WHERE task = ?")?

@@ -55,13 +55,13 @@ impl Verb for Beat {
         for sequence in &self.received {
             let batch = Batch { session: self.session, sequence: *sequence };
             scope.index.grants.receive(batch);
-            scope.index.sessions.heard(batch);
+            scope.index.sessions.acknowledge(batch);
         }
         Ok(true)
     }
 }
 
-/// Lists the sessions of processes elsewhere.
+/// Lists the remote sessions.
 pub(in crate::sqlite) struct ListSessions;
 
 impl Verb for ListSessions {
@@ -124,7 +124,7 @@ impl Verb for EndSession {
         }
         let unstarted = session.map(|session| session.unstarted.clone()).unwrap_or_default();
         if session.is_some_and(|session| session.waits_for.is_some()) {
-            // Others have passed by the suspect that it waited for.
+            // Other sessions have passed by the quarantined task that it waited for.
             scope.hint_at(scope.now);
         }
         let held = scope.index.grants.leases(|session| session == self.session);

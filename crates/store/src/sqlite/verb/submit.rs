@@ -1,31 +1,29 @@
-//! Submit: rows for new tasks, waiting or already granted.
+//! Submit: new tasks, waiting or already granted.
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::TaskId;
 use duly_core::json::hash_bytes;
 use duly_core::limits::IDEMPOTENCY_KEY_TTL;
 use duly_core::ports::store::{Claim, Submit, Submitted};
-use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask};
 use duly_core::time::Timestamp;
-use rusqlite::{CachedStatement, OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
-use crate::sqlite::index::heads::Range;
 use crate::sqlite::index::lanes::LaneId;
-use crate::sqlite::row;
+use crate::sqlite::task_state::stored::{FIRST_EPOCH, Stored};
 
 impl Verb for Submit {
     type Answer = Vec<Submitted>;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Submitted>> {
         let mut hand_off = HandOff::new(scope, self.offer.as_ref());
-        let mut insert = scope.connection.prepare_cached(INSERT)?;
+        let mut stored = Stored::prepare(scope.connection)?;
         let mut answers = Vec::with_capacity(self.tasks.len());
         for task in &self.tasks {
-            answers.push(one(scope, task, &mut hand_off, &mut insert)?);
+            answers.push(one(scope, task, &mut hand_off, &mut stored)?);
         }
         hand_off.record(scope)?;
         let keyed = self.tasks.iter().filter(|task| task.idempotency.is_some()).count();
@@ -38,7 +36,7 @@ fn one(
     scope: &mut Scope<'_>,
     task: &NewTask,
     hand_off: &mut HandOff,
-    insert: &mut CachedStatement<'_>,
+    stored: &mut Stored<'_>,
 ) -> Result<Submitted> {
     if let Some(idempotency) = &task.idempotency
         && let Some(answer) = known_key(scope, task, idempotency)?
@@ -54,7 +52,7 @@ fn one(
     };
     let granted = hand_off.takes(scope, lane, task);
     let holder = hand_off.offer.as_ref().filter(|_| granted).map(|offer| offer.session);
-    if !store(scope, insert, task, lane, holder)? {
+    if !stored.apply(scope, task, lane, holder)? {
         return repeated(scope, task, hand_off.offer.as_ref());
     }
     if let Some(idempotency) = &task.idempotency {
@@ -63,8 +61,6 @@ fn one(
     if granted {
         return Ok(hand_off.grant(scope, task));
     }
-    let range = Range { lane, rank: task.priority.rank() };
-    scope.wait(range, task.due_at(scope.now).millis(), task.id.as_bytes())?;
     Ok(Submitted::Stored { at: scope.now })
 }
 
@@ -75,9 +71,6 @@ struct HandOff {
     /// When the first of them is overdue.
     deadline: i64,
 }
-
-/// The epoch of a task's first grant.
-const FIRST_EPOCH: u32 = 1;
 
 impl HandOff {
     fn new(scope: &Scope<'_>, offer: Option<&Claim>) -> Self {
@@ -92,7 +85,7 @@ impl HandOff {
         Self { offer, granted: Vec::new(), deadline: i64::MAX }
     }
 
-    /// Only a task that is due, in a lane where nothing else is: nobody is overtaken.
+    /// Only a task that is due, in a lane where nothing else is: no task is overtaken.
     fn takes(&self, scope: &Scope<'_>, lane: LaneId, task: &NewTask) -> bool {
         let Some(offer) = &self.offer else { return false };
         self.granted.len() < offer.max
@@ -118,50 +111,6 @@ impl HandOff {
         let granted = (self.granted, self.deadline);
         scope.index.grants.add(scope.connection, batch, scope.now.millis(), granted)
     }
-}
-
-const INSERT: &str = "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank,
-        run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, back_off, labels,
-        payload)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13, ?14)
-    ON CONFLICT (id) DO NOTHING";
-
-/// Whether the row was new.
-fn store(
-    scope: &Scope<'_>,
-    insert: &mut CachedStatement<'_>,
-    task: &NewTask,
-    lane: LaneId,
-    holder: Option<SessionId>,
-) -> Result<bool> {
-    let (status, epoch) = match holder {
-        Some(_) => (Status::Running, FIRST_EPOCH),
-        None => (Status::Pending, 0),
-    };
-    let inline = task.payload.len() <= row::INLINE_PAYLOAD_BYTES;
-    let inserted = insert.execute(params![
-        task.id.as_bytes(),
-        row::encode_status(status),
-        epoch,
-        holder.as_ref().map(SessionId::as_bytes),
-        lane,
-        task.priority.rank(),
-        task.due_at(scope.now).millis(),
-        scope.now.millis(),
-        holder.map(|_| scope.now.millis()),
-        task.retries,
-        row::encode_duration(task.timeout),
-        row::encode_back_off(&task.back_off),
-        row::encode_labels(&task.labels),
-        inline.then_some(&*task.payload),
-    ])?;
-    if inserted > 0 && !inline {
-        scope
-            .connection
-            .prepare_cached("/* submit.payload */ INSERT INTO payload (task, body) VALUES (?, ?)")?
-            .execute(params![task.id.as_bytes(), &*task.payload])?;
-    }
-    Ok(inserted > 0)
 }
 
 /// The same id came before: the answer of then, as far as it still holds.

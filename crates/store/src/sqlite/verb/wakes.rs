@@ -1,4 +1,4 @@
-//! Whom a transaction gives something to do, for after its commit.
+//! Which workers a transaction gives something to do, for after its commit.
 
 use duly_core::limits::HINT_LANES;
 use duly_core::ports::store::Hint;
@@ -25,7 +25,7 @@ impl Wakes {
         self.anywhere = self.lanes.len() > HINT_LANES;
     }
 
-    /// Something can be claimed by somebody.
+    /// Any worker may find something to claim.
     pub(super) fn anywhere(&mut self, due: Timestamp) {
         self.at(due);
         self.anywhere = true;

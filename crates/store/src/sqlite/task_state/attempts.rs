@@ -1,25 +1,23 @@
-//! What is kept of tries that failed, and of tasks for which there is no other.
+//! The records of attempts, kept when an attempt ends other than by a success, whose record is the
+//! row of its task.
 
 use std::time::Duration;
 
-use duly_core::error_group::ErrorGroup;
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::TaskId;
 use duly_core::limits::ATTEMPTS;
 use duly_core::task::Failure;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::Scope;
-use super::report::forget_logs;
+use super::{Held, Scope};
 use crate::sqlite::error::Result;
-use crate::sqlite::index::grants::Granted;
 use crate::sqlite::row;
+use crate::sqlite::verb::report::forget_logs;
 
-/// Keeps a try that is about to end, if the lease lives. Where it is not known how long the handler
-/// ran, the try counts from its grant.
-pub(super) fn record(
+/// Keeps an attempt that is about to fail, if the lease lives. Where it is not known how long the
+/// handler ran, the attempt counts from its grant.
+pub(super) fn record_failure(
     scope: &Scope<'_>,
-    session: SessionId,
-    lease: Granted,
+    Held { session, lease }: Held,
     error: &Failure,
     ran: Option<Duration>,
 ) -> Result<()> {
@@ -48,8 +46,8 @@ pub(super) fn record(
     Ok(())
 }
 
-/// Keeps the try by which a task has succeeded that is about to be replayed. Until then the task's row
-/// tells it.
+/// Keeps the attempt by which a task has succeeded that is about to be replayed. Until then the row of
+/// the task is its record.
 pub(super) fn record_success(scope: &Scope<'_>, task: TaskId, epoch: u32) -> Result<()> {
     scope
         .connection
@@ -84,28 +82,4 @@ fn forget_old(scope: &Scope<'_>, task: TaskId) -> Result<()> {
         )?
         .execute(params![task.as_bytes(), epoch])?;
     forget_logs(scope, task, epoch)
-}
-
-/// Puts a task that has just failed into the dead-letter queue.
-pub(super) fn bury(scope: &Scope<'_>, task: TaskId, error: &Failure) -> Result<()> {
-    scope
-        .connection
-        .prepare_cached(
-            "/* dlq.add */ INSERT INTO dlq (failed_at, task, lane, error_group)
-             SELECT finished_at, id, lane, ?2 FROM task WHERE id = ?1",
-        )?
-        .execute(params![task.as_bytes(), ErrorGroup::of(error).to_bits()])?;
-    Ok(())
-}
-
-/// Takes a task out of the dead-letter queue that is about to leave the state FAILED.
-pub(super) fn unbury(scope: &Scope<'_>, task: TaskId) -> Result<()> {
-    scope
-        .connection
-        .prepare_cached(
-            "/* dlq.remove */ DELETE FROM dlq WHERE task = ?1
-             AND failed_at = (SELECT finished_at FROM task WHERE id = ?1)",
-        )?
-        .execute([task.as_bytes()])?;
-    Ok(())
 }

@@ -1,0 +1,394 @@
+//! A store around another store. A [`Layer`] sees every call with its name, so that a fault, a metric
+//! or a span is written once and not once per call.
+//!
+//! The arguments of a call are cloned for each time it is made; payloads are shared. A store that is
+//! not wrapped costs nothing.
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use duly_core::id::{NodeId, SessionId, TaskId};
+use duly_core::name::{Lane, QueueName, TenantName};
+use duly_core::ports::store::{
+    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CopyProgress, CountTasks, DeadGroups,
+    DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
+    ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leader, Leadership, Leases, ListDead,
+    ListQueues, ListSettings, ListTasks, LogPage, NodeState, Nodes, OpenSession, OpenedSession,
+    PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues,
+    ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions,
+    SettingsLog, Snapshot, Snapshots, Store, Submit, Submitted, Sweep, Swept, TaskCount, TaskList,
+    Tasks, VersionedSettings, WorkerState,
+};
+use duly_core::ports::work_source::TakenBack;
+use duly_core::task::{Attempt, Task};
+use duly_core::time::Timestamp;
+
+/// A future in a box, as `async_trait` makes them.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One call of a store.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The name of the method, such as `submit`.
+    pub name: &'static str,
+    argument: &'a (dyn Any + Send + Sync),
+}
+
+impl<'a> Call<'a> {
+    fn new(name: &'static str, argument: &'a (dyn Any + Send + Sync)) -> Self {
+        Self { name, argument }
+    }
+
+    /// A call without an argument, or with more than one.
+    fn named(name: &'static str) -> Self {
+        Self::new(name, &())
+    }
+
+    /// The argument, if the call has exactly one and it is of this type:
+    /// `call.argument::<Submit>()` answers for `submit` alone.
+    pub fn argument<T: 'static>(&self) -> Option<&'a T> {
+        self.argument.downcast_ref()
+    }
+}
+
+/// What is done with every call.
+pub trait Layer: Send + Sync {
+    /// Answers a call. `inner` makes it, each time with the same arguments.
+    fn call<'a, T, F>(
+        &'a self,
+        call: Call<'a>,
+        inner: F,
+    ) -> impl Future<Output = Result<T>> + Send + 'a
+    where
+        T: Send + 'static,
+        F: Fn() -> BoxFuture<'a, Result<T>> + Send + Sync + 'a;
+
+    /// Waits for a hint; see [`Pulse::hint`].
+    fn hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, Hint> {
+        inner.hint()
+    }
+
+    /// Waits for a hint that a lease was revoked; see [`Sessions::revocation`].
+    fn revocation<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, ()> {
+        inner.revocation()
+    }
+}
+
+/// A layer that its owner keeps a handle to.
+impl<L: Layer> Layer for Arc<L> {
+    fn call<'a, T, F>(
+        &'a self,
+        call: Call<'a>,
+        inner: F,
+    ) -> impl Future<Output = Result<T>> + Send + 'a
+    where
+        T: Send + 'static,
+        F: Fn() -> BoxFuture<'a, Result<T>> + Send + Sync + 'a,
+    {
+        L::call(self, call, inner)
+    }
+
+    fn hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, Hint> {
+        L::hint(self, inner)
+    }
+
+    fn revocation<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, ()> {
+        L::revocation(self, inner)
+    }
+}
+
+/// A store whose every call goes through a layer.
+pub struct Layered<L> {
+    layer: L,
+    inner: Arc<dyn Store>,
+}
+
+impl<L: Layer> Layered<L> {
+    /// Around a store.
+    pub fn new(layer: L, inner: Arc<dyn Store>) -> Self {
+        Self { layer, inner }
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Tasks for Layered<L> {
+    async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
+        self.layer.call(Call::new("submit", &batch), || self.inner.submit(batch.clone())).await
+    }
+
+    async fn get(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
+        self.layer.call(Call::named("get"), || self.inner.get(tenant, id)).await
+    }
+
+    async fn list(&self, page: ListTasks) -> Result<TaskList> {
+        self.layer.call(Call::new("list", &page), || self.inner.list(page.clone())).await
+    }
+
+    async fn attempts(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Vec<Attempt>>> {
+        self.layer.call(Call::named("attempts"), || self.inner.attempts(tenant, id)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Sessions for Layered<L> {
+    async fn open_session(&self, session: OpenSession) -> Result<()> {
+        self.layer
+            .call(Call::new("open_session", &session), || self.inner.open_session(session.clone()))
+            .await
+    }
+
+    async fn beat(&self, beat: Beat) -> Result<bool> {
+        self.layer.call(Call::new("beat", &beat), || self.inner.beat(beat.clone())).await
+    }
+
+    async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        self.layer
+            .call(Call::new("keep_alive", &sessions), || self.inner.keep_alive(sessions.clone()))
+            .await
+    }
+
+    async fn sessions(&self) -> Result<Vec<OpenedSession>> {
+        self.layer.call(Call::named("sessions"), || self.inner.sessions()).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerState>> {
+        self.layer.call(Call::named("workers"), || self.inner.workers()).await
+    }
+
+    async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {
+        self.layer.call(Call::named("drain"), || self.inner.drain(session, draining)).await
+    }
+
+    async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
+        self.layer
+            .call(Call::new("draining", &sessions), || self.inner.draining(sessions.clone()))
+            .await
+    }
+
+    async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>> {
+        self.layer.call(Call::named("serving"), || self.inner.serving(lane)).await
+    }
+
+    async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>> {
+        self.layer
+            .call(Call::named("end_session"), || self.inner.end_session(session, ending))
+            .await
+    }
+
+    async fn revoked(&self, sessions: Vec<SessionId>) -> Result<Vec<(SessionId, TakenBack)>> {
+        self.layer
+            .call(Call::new("revoked", &sessions), || self.inner.revoked(sessions.clone()))
+            .await
+    }
+
+    async fn revocation(&self) {
+        self.layer.revocation(&*self.inner).await;
+    }
+
+    async fn reap(&self, reap: Reap) -> Result<Reaped> {
+        self.layer.call(Call::new("reap", &reap), || self.inner.reap(reap)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Leases for Layered<L> {
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        self.layer
+            .call(Call::new("exchange", &exchange), || self.inner.exchange(exchange.clone()))
+            .await
+    }
+
+    async fn extend(&self, order: ExtendLeases) -> Result<Vec<Extended>> {
+        self.layer.call(Call::new("extend", &order), || self.inner.extend(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Reports for Layered<L> {
+    async fn report(&self, report: Report) -> Result<Vec<Reported>> {
+        self.layer.call(Call::new("report", &report), || self.inner.report(report.clone())).await
+    }
+
+    async fn logs(&self, read: ReadLogs) -> Result<Option<LogPage>> {
+        self.layer.call(Call::new("logs", &read), || self.inner.logs(read.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Control for Layered<L> {
+    async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(Call::new("cancel", &order), || self.inner.cancel(order.clone())).await
+    }
+
+    async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(Call::new("replay", &order), || self.inner.replay(order.clone())).await
+    }
+
+    async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(Call::new("retry", &order), || self.inner.retry(order.clone())).await
+    }
+
+    async fn edit(&self, order: EditTask) -> Result<Controlled> {
+        self.layer.call(Call::new("edit", &order), || self.inner.edit(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> DeadLetters for Layered<L> {
+    async fn dead_letters(&self, page: ListDead) -> Result<DeadList> {
+        self.layer
+            .call(Call::new("dead_letters", &page), || self.inner.dead_letters(page.clone()))
+            .await
+    }
+
+    async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups> {
+        self.layer
+            .call(Call::new("dead_groups", &which), || self.inner.dead_groups(which.clone()))
+            .await
+    }
+
+    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(Call::new("purge", &order), || self.inner.purge(order.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Queues for Layered<L> {
+    async fn queues(&self, page: ListQueues) -> Result<QueueList> {
+        self.layer.call(Call::new("queues", &page), || self.inner.queues(page.clone())).await
+    }
+
+    async fn queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<Option<QueueState>> {
+        self.layer.call(Call::named("queue"), || self.inner.queue(tenant, queue)).await
+    }
+
+    async fn pause_queue(&self, order: PauseQueue) -> Result<bool> {
+        self.layer
+            .call(Call::new("pause_queue", &order), || self.inner.pause_queue(order.clone()))
+            .await
+    }
+
+    async fn resume_queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<bool> {
+        self.layer
+            .call(Call::named("resume_queue"), || self.inner.resume_queue(tenant, queue))
+            .await
+    }
+
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
+        self.layer.call(Call::named("place"), || self.inner.place(tenant, id)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> SettingsLog for Layered<L> {
+    async fn settings(&self) -> Result<VersionedSettings> {
+        self.layer.call(Call::named("settings"), || self.inner.settings()).await
+    }
+
+    async fn put_settings(&self, put: PutSettings) -> Result<Put> {
+        self.layer
+            .call(Call::new("put_settings", &put), || self.inner.put_settings(put.clone()))
+            .await
+    }
+
+    async fn settings_history(&self, page: ListSettings) -> Result<Vec<VersionedSettings>> {
+        self.layer
+            .call(Call::new("settings_history", &page), || self.inner.settings_history(page))
+            .await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Expiry for Layered<L> {
+    async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
+        self.layer.call(Call::new("sweep", &sweep), || self.inner.sweep(sweep)).await
+    }
+
+    async fn forget_sessions(&self, before: Timestamp) -> Result<u32> {
+        self.layer
+            .call(Call::new("forget_sessions", &before), || self.inner.forget_sessions(before))
+            .await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Bulk for Layered<L> {
+    async fn count(&self, which: CountTasks) -> Result<TaskCount> {
+        self.layer.call(Call::new("count", &which), || self.inner.count(which.clone())).await
+    }
+
+    async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>> {
+        self.layer.call(Call::new("delete", &order), || self.inner.delete(order.clone())).await
+    }
+
+    async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
+        self.layer.call(Call::new("carry_out", &step), || self.inner.carry_out(step.clone())).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Leadership for Layered<L> {
+    async fn lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
+        self.layer.call(Call::named("lead"), || self.inner.lead(node, ttl)).await
+    }
+
+    async fn resign(&self, node: NodeId) -> Result<()> {
+        self.layer.call(Call::new("resign", &node), || self.inner.resign(node)).await
+    }
+
+    async fn leader(&self) -> Result<Option<Leader>> {
+        self.layer.call(Call::named("leader"), || self.inner.leader()).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Nodes for Layered<L> {
+    fn node(&self) -> NodeId {
+        self.inner.node()
+    }
+
+    async fn join(&self, node: JoinNode) -> Result<()> {
+        self.layer.call(Call::new("join", &node), || self.inner.join(node.clone())).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeState>> {
+        self.layer.call(Call::named("nodes"), || self.inner.nodes()).await
+    }
+
+    async fn leave(&self) -> Result<()> {
+        self.layer.call(Call::named("leave"), || self.inner.leave()).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Snapshots for Layered<L> {
+    async fn snapshot(&self) -> Result<Option<Snapshot>> {
+        self.layer.call(Call::named("snapshot"), || self.inner.snapshot()).await
+    }
+
+    fn copy_progress(&self) -> Option<CopyProgress> {
+        self.inner.copy_progress()
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Pulse for Layered<L> {
+    async fn now(&self) -> Result<Timestamp> {
+        self.layer.call(Call::named("now"), || self.inner.now()).await
+    }
+
+    async fn check(&self) -> Result<()> {
+        self.layer.call(Call::named("check"), || self.inner.check()).await
+    }
+
+    async fn hint(&self) -> Hint {
+        self.layer.hint(&*self.inner).await
+    }
+    fn submits_at_once(&self) -> usize {
+        self.inner.submits_at_once()
+    }
+}

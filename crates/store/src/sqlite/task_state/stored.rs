@@ -1,0 +1,79 @@
+//! Stored: a new task, PENDING or already RUNNING.
+
+use duly_core::id::SessionId;
+use duly_core::state::Status;
+use duly_core::task::NewTask;
+use rusqlite::{CachedStatement, Connection, params};
+
+use super::Scope;
+use crate::sqlite::error::Result;
+use crate::sqlite::index::heads::Range;
+use crate::sqlite::index::lanes::LaneId;
+use crate::sqlite::row;
+
+/// The epoch of a task's first grant.
+pub(in crate::sqlite) const FIRST_EPOCH: u32 = 1;
+
+const INSERT: &str = "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank,
+        run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, back_off, labels,
+        payload)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13, ?14)
+    ON CONFLICT (id) DO NOTHING";
+
+/// Stores new tasks.
+pub(in crate::sqlite) struct Stored<'a> {
+    insert: CachedStatement<'a>,
+}
+
+impl<'a> Stored<'a> {
+    /// Prepared once: every task of a batch needs the statement.
+    pub(in crate::sqlite) fn prepare(connection: &'a Connection) -> Result<Self> {
+        Ok(Self { insert: connection.prepare_cached(INSERT)? })
+    }
+
+    /// Stores a task, which waits, or runs under the session it is handed off to. Whether it is new:
+    /// a task whose id is stored already changes nothing.
+    pub(in crate::sqlite) fn apply(
+        &mut self,
+        scope: &mut Scope<'_>,
+        task: &NewTask,
+        lane: LaneId,
+        holder: Option<SessionId>,
+    ) -> Result<bool> {
+        let (status, epoch) = match holder {
+            Some(_) => (Status::Running, FIRST_EPOCH),
+            None => (Status::Pending, 0),
+        };
+        let run_at = task.due_at(scope.now).millis();
+        let inline = task.payload.len() <= row::INLINE_PAYLOAD_BYTES;
+        let inserted = self.insert.execute(params![
+            task.id.as_bytes(),
+            row::encode_status(status),
+            epoch,
+            holder.as_ref().map(SessionId::as_bytes),
+            lane,
+            task.priority.rank(),
+            run_at,
+            scope.now.millis(),
+            holder.map(|_| scope.now.millis()),
+            task.retries,
+            row::encode_duration(task.timeout),
+            row::encode_back_off(&task.back_off),
+            row::encode_labels(&task.labels),
+            inline.then_some(&*task.payload),
+        ])?;
+        if inserted == 0 {
+            return Ok(false);
+        }
+        if !inline {
+            let insert = "/* submit.payload */ INSERT INTO payload (task, body) VALUES (?, ?)";
+            let mut insert = scope.connection.prepare_cached(insert)?;
+            insert.execute(params![task.id.as_bytes(), &*task.payload])?;
+        }
+        if status == Status::Pending {
+            let range = Range { lane, rank: task.priority.rank() };
+            scope.wait(range, run_at, task.id.as_bytes())?;
+        }
+        Ok(true)
+    }
+}
