@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use duly_client::wire::{Problem, SettingsPage, SettingsVersion};
+use duly_client::wire::{SettingsPage, SettingsVersion};
 use duly_core::limits::{DEFAULT_PAGE, SETTINGS_VERSIONS};
 use duly_core::ports::store::ListSettings;
 
@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::cursor::{Scope, SettingsPlace};
 use crate::error::ApiError;
+use crate::responses::InvalidCursor;
 use crate::{cursor, query};
 
 /// List the versions of the settings
@@ -27,8 +28,7 @@ use crate::{cursor, query};
     ),
     responses(
         (status = 200, description = "One page", body = SettingsPage),
-        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
-            content_type = "application/problem+json"),
+        InvalidCursor,
     ),
 )]
 pub(crate) async fn list_settings(

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use duly_client::wire::{ExplainView, Problem, ReasonCode, ReasonView};
+use duly_client::wire::{ExplainView, ReasonCode, ReasonView};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Counted, Pause};
 use duly_core::state::Status;
@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::PathId;
 
 /// Tell why a task does not run
@@ -26,10 +27,8 @@ use crate::routes::PathId;
         or more characters if they are those of one task only")),
     responses(
         (status = 200, description = "The reasons", body = ExplainView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn explain_task(

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use duly_client::wire::{LogPageView, LogPartView, Problem};
+use duly_client::wire::{LogPageView, LogPartView};
 use duly_core::limits::{DEFAULT_LOG_PAGE_BYTES, LOG_PAGE_BYTES};
 use duly_core::ports::store::{LogPage, LogPlace, ReadLogs};
 
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::{ApiError, Code};
+use crate::responses::{AmbiguousId, InvalidCursor, TaskNotFound};
 use crate::routes::PathId;
 use crate::{cursor, query};
 
@@ -39,12 +40,9 @@ use crate::{cursor, query};
     ),
     responses(
         (status = 200, description = "The next pieces, perhaps none", body = LogPageView),
-        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        InvalidCursor,
+        TaskNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn read_logs(
