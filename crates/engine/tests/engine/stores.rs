@@ -31,7 +31,10 @@ pub(crate) enum Kind {
 pub(crate) enum Files {
     None,
     Directory(#[expect(dead_code, reason = "it is removed on drop")] tempfile::TempDir),
-    Database(#[expect(dead_code, reason = "it is released on drop")] Scratch, Server),
+    Database(
+        #[expect(dead_code, reason = "it is released on drop")] Scratch,
+        #[expect(dead_code, reason = "it stops on drop")] Server,
+    ),
 }
 
 thread_local! {
@@ -180,7 +183,7 @@ impl Layer for LosesHints {
 
 /// The runtime of a store that has connections to keep: its time is never paused, or connections would
 /// run into their timeouts whenever a test waits.
-struct Server(Option<Runtime>);
+pub(crate) struct Server(Option<Runtime>);
 
 impl Server {
     fn new() -> Self {
