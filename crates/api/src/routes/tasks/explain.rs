@@ -56,7 +56,7 @@ fn view(task: &Task, reason: Reason) -> ReasonView {
             ReasonView { paused: Some(pause.into()), ..plain(ReasonCode::QueuePaused) }
         }
         Reason::NoWorker | Reason::WorkersDrain { .. } => plain(ReasonCode::NoWorker),
-        Reason::Suspect => plain(ReasonCode::Suspect),
+        Reason::Quarantined => plain(ReasonCode::Quarantined),
         Reason::BehindOthers(ahead) => {
             ReasonView { ahead: Some(ahead.into()), ..plain(ReasonCode::BehindOthers) }
         }
@@ -85,7 +85,7 @@ fn words(task: &Task, reason: &Reason) -> String {
         Reason::WorkersDrain { workers } => format!(
             "all live workers that serve the type {task_type} in the queue {queue} drain: {workers}"
         ),
-        Reason::Suspect => format!(
+        Reason::Quarantined => format!(
             "its workers died {} times, so it waits for one that runs nothing else",
             task.losses
         ),
@@ -128,7 +128,7 @@ fn next(task: &Task, reason: &Reason) -> Option<String> {
             Some("duly worker list, then duly worker drain ID --resume".to_owned())
         }
         Reason::BehindOthers(_) => Some(format!("duly task edit {id} --priority 9")),
-        Reason::Suspect => Some(format!("duly task attempts {id}")),
+        Reason::Quarantined => Some(format!("duly task attempts {id}")),
         Reason::Ended if task.status == Status::Success => None,
         Reason::Ended => Some(format!("duly task replay {id}")),
         Reason::Next { .. } | Reason::Running => Some(format!("duly task get {id} --wait")),

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use duly_client::wire::{LogPageView, LogPartView};
 use duly_core::limits::{DEFAULT_LOG_PAGE_BYTES, LOG_PAGE_BYTES};
-use duly_core::ports::store::{LogPage, LogPlace, ReadLogs};
+use duly_core::ports::store::{LogPage, LogPosition, ReadLogs};
 
 use super::get::{absent, patience, task_id};
 use crate::access::Access;
@@ -59,7 +59,7 @@ pub(crate) async fn read_logs(
     let task = task_id(&app, tenant, id).await?;
     let name = task.to_string();
     let scope = Scope { tenant, filter: &name };
-    let after = after.map_or(Ok(LogPlace::default()), |after| place(scope, &after))?;
+    let after = after.map_or(Ok(LogPosition::default()), |after| place(scope, &after))?;
     let limit = limit as usize;
     let read = ReadLogs { tenant: tenant.clone(), task, epoch, after, limit };
     let page = app.engine.logs(read, wait).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn read_logs(
     Ok(Json(LogPageView { items, next: cursor::encode(scope, &next), live }))
 }
 
-fn place(scope: Scope<'_>, after: &str) -> Result<LogPlace, ApiError> {
+fn place(scope: Scope<'_>, after: &str) -> Result<LogPosition, ApiError> {
     let detail = "take `after` from the `next` of the same task's logs, or leave it out";
     cursor::decode(scope, after).map_err(|_| ApiError::new(Code::InvalidCursor, detail))
 }
