@@ -12,6 +12,7 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::ports::store::{Error, Exchange, Exchanged, Store};
 use duly_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::claim_slot::{ClaimSlot, WaitingClaim};
@@ -100,8 +101,13 @@ impl Dispatcher {
 
     /// Waits until there is something to exchange.
     async fn wait(&mut self, state: &mut State) {
+        // Fixed before the loop: what wakes it, such as a heartbeat, must not put the poll off.
+        let poll_at = Instant::now() + SAFETY_POLL;
         loop {
             self.collect(state);
+            if self.claim_slot.is_waiting() && Instant::now() >= poll_at {
+                state.due = Some(Timestamp::EPOCH);
+            }
             if let Some(hint) = self.claim_slot.take_hint() {
                 state.due = Some(state.due.map_or(hint, |due| due.min(hint)));
             }
@@ -111,6 +117,7 @@ impl Dispatcher {
             if !state.finishes.is_empty() || claims_in == Some(Duration::ZERO) {
                 return;
             }
+            let poll_in = poll_at.saturating_duration_since(Instant::now());
             tokio::select! {
                 call = self.inbox.recv() => match call {
                     Some(call) => accept(state, call),
@@ -118,11 +125,7 @@ impl Dispatcher {
                     None => std::future::pending().await,
                 },
                 () = self.claim_slot.changed() => {}
-                () = sleep_for(claims_in) => {
-                    if claims_in == Some(SAFETY_POLL) {
-                        state.due = Some(Timestamp::EPOCH);
-                    }
-                }
+                () = sleep_for(claims_in.map(|time| time.min(poll_in))) => {}
             }
         }
     }

@@ -18,7 +18,7 @@ use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
 use duly_engine::command::submit::{Error, Refused};
-use world::{World, draft, finish, must_wait, success};
+use world::{World, draft, finish, must_wait, settle, success};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_reaches_a_waiting_worker_in_the_commit_that_stores_it() {
@@ -118,6 +118,7 @@ async fn outcomes_outlive_a_store_that_is_away() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task;
     let lease = world.source.claim(1).await.unwrap().remove(0);
+    settle().await;
     world.faults.fail_next(20);
     let answers = world.source.finish(vec![finish(&lease, success())]).await.unwrap();
     assert_eq!(answers, [Finished::Done]);
@@ -127,6 +128,7 @@ async fn outcomes_outlive_a_store_that_is_away() {
 #[tokio::test(start_paused = true)]
 async fn a_submit_that_the_store_refuses_says_so() {
     let world = World::new().await;
+    settle().await;
     world.faults.fail_next(1);
     let spec = draft("echo").check().unwrap();
     let tenant = TenantName::default_tenant();
@@ -331,7 +333,6 @@ crate::stores::with_lost_hints!(
     what_finds_no_worker_waits_and_is_claimed_later,
     an_earlier_task_shortens_the_sleep,
     lost_hints_cost_time_and_nothing_else,
-    an_idle_engine_leaves_the_store_alone,
     concurrent_submits_share_a_call,
     a_dropped_claim_gives_its_leases_back,
     outcomes_outlive_a_store_that_is_away,
@@ -347,5 +348,6 @@ crate::stores::with_lost_hints!(
     a_replayed_task_reaches_a_worker_that_waits,
     a_large_submit_that_fails_half_way_says_what_was_stored,
     a_submit_that_is_blocked_fails_alone,
-    work_goes_on_after_an_outcome_was_given_up_for_good
+    work_goes_on_after_an_outcome_was_given_up_for_good;
+    one_process: an_idle_engine_leaves_the_store_alone
 );

@@ -11,6 +11,7 @@ use duly_core::node::Role;
 use duly_core::ports::store::{Ending, JoinNode, PutSettings};
 use duly_core::ports::work_source::Closed;
 use duly_core::settings::Settings;
+use duly_core::submit::Draft;
 use duly_engine::engine::LocalWorker;
 
 use crate::world::{TTL, World, draft, finish, must_wait, pass, success};
@@ -140,4 +141,15 @@ async fn a_drain_that_another_node_was_told_reaches_the_worker_of_this_one() {
     must_wait(&mut waiting).await;
     assert!(world.store.drain(session, false).await.unwrap());
     assert_eq!(waiting.await.unwrap()[0].task, accepted.task.id, "it goes on within a heartbeat");
+}
+
+#[tokio::test(start_paused = true)]
+async fn heartbeats_do_not_put_off_the_poll_that_makes_up_for_lost_hints() {
+    let world = World::among_others_losing_hints().await;
+    let mut claim = world.source.claim(1);
+    must_wait(&mut claim).await;
+    let task = Draft { delay_seconds: Some(1.0), ..draft("echo") };
+    let task = world.submit(task).await.task;
+    let found = tokio::time::timeout(Duration::from_secs(60), claim).await;
+    assert_eq!(found.expect("it polls every half minute").unwrap()[0].task, task.id);
 }

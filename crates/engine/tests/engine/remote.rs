@@ -17,7 +17,7 @@ use duly_engine::Engine;
 use duly_engine::command::worker::{Error, HeartbeatAnswer, RemoteWorker};
 use duly_engine::random::OsRandom;
 
-use super::world::{TTL, World, draft, finish, must_wait, pass, success};
+use super::world::{TTL, World, draft, finish, must_wait, pass, settle, success};
 
 const POLL: Duration = Duration::from_secs(3);
 
@@ -176,6 +176,7 @@ async fn outcomes_of_remote_workers_are_refused_while_the_store_is_away() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
     let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
+    settle().await;
     world.faults.fail_next(1);
     let batch = vec![finish(&leases[0], success())];
     let answer = world.engine.finish(&own(), remote.session, batch).await;

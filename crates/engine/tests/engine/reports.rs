@@ -10,7 +10,7 @@ use duly_core::ports::work_source::ReportFailed;
 use duly_core::state::Status;
 use tokio::time::Instant;
 
-use crate::world::{World, draft, finish, success};
+use crate::world::{World, draft, finish, settle, success};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -58,6 +58,7 @@ async fn a_report_is_not_kept_for_a_store_that_is_away() {
     let world = World::new().await;
     let task = world.submit(draft("echo")).await.task.id;
     world.source.claim(1).await.unwrap();
+    settle().await;
     world.faults.fail_next(1);
     assert_eq!(world.source.report(line(task, "x")).await, Err(ReportFailed));
     assert_eq!(world.source.report(line(task, "y")).await, Ok(vec![Reported::Done]));

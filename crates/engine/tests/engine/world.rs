@@ -61,6 +61,12 @@ impl World {
         Self::over(Arc::new(store), Files::None, |_| {}).await
     }
 
+    /// The same, with all hints lost.
+    pub(crate) async fn among_others_losing_hints() -> Self {
+        let store = stores::memory().as_node(NodeId::from_bytes([1; 16]));
+        Self::over(stores::losing_hints(Arc::new(store)), Files::None, |_| {}).await
+    }
+
     async fn over(store: Arc<dyn Store>, files: Files, prepare: fn(&Faults)) -> Self {
         let faults = Arc::new(Faults::new(store.clone()));
         prepare(&faults);
@@ -83,7 +89,7 @@ impl World {
 
     /// The same once nothing else is left to do: claims that were made before wait by then.
     pub(crate) async fn submit_when_idle(&self, draft: Draft) -> Accepted {
-        pass(Duration::from_millis(1)).await;
+        settle().await;
         self.submit(draft).await
     }
 
@@ -101,6 +107,11 @@ impl World {
     }
 }
 
+/// Waits until nothing is left to do, for example for the engine's start.
+pub(crate) async fn settle() {
+    pass(Duration::from_millis(1)).await;
+}
+
 /// Lets paused time pass.
 pub(crate) async fn pass(time: Duration) {
     let never = std::future::pending::<()>();
@@ -112,7 +123,7 @@ pub(crate) async fn must_wait<T>(future: &mut (impl Future<Output = T> + Unpin))
     tokio::select! {
         biased;
         _ = future => panic!("it has ended"),
-        () = pass(Duration::from_millis(1)) => {}
+        () = settle() => {}
     }
 }
 
