@@ -60,7 +60,8 @@ impl Drop for Reset {
 
 /// Makes tests of this module again with all hints lost: those behind `all` on every store, those
 /// behind `one_process` on stores that one process has for itself, and those behind `memory` on the
-/// memory store, since they pass more time than the other stores can in a few seconds.
+/// memory store alone. They pass more time than the other stores can in a few seconds, or count calls
+/// whose number depends on how fast a store answers.
 macro_rules! with_lost_hints {
     (all: $($all:ident),* $(; one_process: $($single:ident),*)? $(; memory: $($long:ident),*)?) => {
         mod lost_hints {
