@@ -27,7 +27,7 @@ NAMES = {
     "delayed: late max": "lateness max",
     "delayed: early": "early",
     "REST: batch submit": "submit bulk over HTTP",
-    "worker elsewhere: drain over HTTP": "drain over HTTP",
+    "remote worker: drain over HTTP": "drain over HTTP",
     "REST: single submit": "submit single, 64 connections",
 }
 FIGURES = ("submit single", *NAMES.values())

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use duly_core::id::TaskId;
 use duly_core::limits::{COUNT, LOG_BYTES};
 use duly_core::name::{QueueName, TenantName};
-use duly_core::ports::store::{DeadPlace, LogPlace};
+use duly_core::ports::store::{DeadPosition, LogPosition};
 use duly_core::time::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -19,7 +19,7 @@ const TAG: usize = 8;
 const MAX_CHARS: usize = 256;
 
 /// A place in one list.
-pub(crate) trait Place: Sized {
+pub(crate) trait CursorValue: Sized {
     /// Names the list.
     const LIST: &'static str;
 
@@ -28,7 +28,7 @@ pub(crate) trait Place: Sized {
     fn read(bytes: &[u8]) -> Option<Self>;
 }
 
-impl Place for TaskId {
+impl CursorValue for TaskId {
     const LIST: &'static str = "tasks";
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -40,7 +40,7 @@ impl Place for TaskId {
     }
 }
 
-impl Place for DeadPlace {
+impl CursorValue for DeadPosition {
     const LIST: &'static str = "dlq";
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -55,7 +55,7 @@ impl Place for DeadPlace {
     }
 }
 
-impl Place for QueueName {
+impl CursorValue for QueueName {
     const LIST: &'static str = "queues";
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -69,9 +69,9 @@ impl Place for QueueName {
 
 /// A version of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SettingsPlace(pub(crate) u64);
+pub(crate) struct SettingsPosition(pub(crate) u64);
 
-impl Place for SettingsPlace {
+impl CursorValue for SettingsPosition {
     const LIST: &'static str = "settings";
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -83,7 +83,7 @@ impl Place for SettingsPlace {
     }
 }
 
-impl Place for LogPlace {
+impl CursorValue for LogPosition {
     const LIST: &'static str = "logs";
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -109,7 +109,7 @@ pub(crate) struct Scope<'a> {
 }
 
 /// The place after `last`.
-pub(crate) fn encode<P: Place>(scope: Scope<'_>, last: &P) -> String {
+pub(crate) fn encode<P: CursorValue>(scope: Scope<'_>, last: &P) -> String {
     let mut bytes = vec![VERSION];
     bytes.extend_from_slice(&tag(P::LIST, scope));
     last.write(&mut bytes);
@@ -117,13 +117,13 @@ pub(crate) fn encode<P: Place>(scope: Scope<'_>, last: &P) -> String {
 }
 
 /// The place a cursor stands for.
-pub(crate) fn decode<P: Place>(scope: Scope<'_>, cursor: &str) -> Result<P, ApiError> {
+pub(crate) fn decode<P: CursorValue>(scope: Scope<'_>, cursor: &str) -> Result<P, ApiError> {
     let detail = "take `cursor` from the `nextCursor` of the same list with the same filter, \
                   both unchanged";
     read(scope, cursor).ok_or_else(|| ApiError::new(Code::InvalidCursor, detail))
 }
 
-fn read<P: Place>(scope: Scope<'_>, cursor: &str) -> Option<P> {
+fn read<P: CursorValue>(scope: Scope<'_>, cursor: &str) -> Option<P> {
     if cursor.len() > MAX_CHARS {
         return None;
     }
@@ -154,8 +154,8 @@ mod tests {
         TaskId::mint(Timestamp::from_millis(1_900_000_000_000), 3, 4)
     }
 
-    fn dead() -> DeadPlace {
-        DeadPlace { failed_at: Timestamp::from_millis(1_900_000_000_007), task: id() }
+    fn dead() -> DeadPosition {
+        DeadPosition { failed_at: Timestamp::from_millis(1_900_000_000_007), task: id() }
     }
 
     fn scope<'a>(tenant: &'a TenantName, filter: &'a str) -> Scope<'a> {
@@ -167,18 +167,18 @@ mod tests {
         let tenant = TenantName::default_tenant();
         let scope = scope(&tenant, "queue:mail");
         assert_eq!(decode::<TaskId>(scope, &encode(scope, &id())).unwrap(), id());
-        assert_eq!(decode::<DeadPlace>(scope, &encode(scope, &dead())).unwrap(), dead());
-        let version = SettingsPlace(7);
-        assert_eq!(decode::<SettingsPlace>(scope, &encode(scope, &version)).unwrap(), version);
+        assert_eq!(decode::<DeadPosition>(scope, &encode(scope, &dead())).unwrap(), dead());
+        let version = SettingsPosition(7);
+        assert_eq!(decode::<SettingsPosition>(scope, &encode(scope, &version)).unwrap(), version);
     }
 
     #[test]
     fn a_cursor_belongs_to_one_list() {
         let tenant = TenantName::default_tenant();
         let scope = scope(&tenant, "");
-        assert!(decode::<DeadPlace>(scope, &encode(scope, &id())).is_err());
+        assert!(decode::<DeadPosition>(scope, &encode(scope, &id())).is_err());
         assert!(decode::<TaskId>(scope, &encode(scope, &dead())).is_err());
-        assert!(decode::<SettingsPlace>(scope, &encode(scope, &id())).is_err());
+        assert!(decode::<SettingsPosition>(scope, &encode(scope, &id())).is_err());
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         for bad in ["", "x", "💥", "' or 1=1 --", &cursor[1..], &next_version, &padded, &long] {
             let error = decode::<TaskId>(own, bad).unwrap_err();
             assert_eq!(error.code(), Code::InvalidCursor, "{bad}");
-            assert!(decode::<DeadPlace>(own, bad).is_err(), "{bad}");
+            assert!(decode::<DeadPosition>(own, bad).is_err(), "{bad}");
         }
     }
 }

@@ -22,6 +22,7 @@ mod openapi;
 mod order_fields;
 mod query;
 mod request_id;
+mod responses;
 mod route_table;
 mod router;
 mod routes;

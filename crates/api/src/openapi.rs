@@ -1,12 +1,11 @@
 //! The description of the interface, collected from the handlers.
 
-use duly_client::wire::Problem;
+use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{ContentBuilder, Ref, Response, ResponseBuilder};
-use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
+use crate::responses::problem;
 use crate::routes::{health, versioned};
 
 /// The OpenAPI 3.1 document.
@@ -49,22 +48,13 @@ const BAD_BODY: [Common; 5] = [
     ("422", "`INVALID_FIELDS`"),
 ];
 
-/// Adds what any such request can be answered with, so that no handler has to repeat it. A
-/// handler that says more about a status says all of it.
+/// Adds the problems that any such request may answer with, so that no handler repeats them. A
+/// handler that describes one of these statuses describes all of it.
 fn add_problems(operation: &mut Operation, problems: &[Common]) {
     for (status, description) in problems {
         let known = operation.responses.responses.entry((*status).to_owned());
         known.or_insert_with(|| problem(description).into());
     }
-}
-
-fn problem(description: &str) -> Response {
-    let schema = Ref::from_schema_name(Problem::name());
-    let content = ContentBuilder::new().schema(Some(schema)).build();
-    ResponseBuilder::new()
-        .description(description)
-        .content("application/problem+json", content)
-        .build()
 }
 
 #[derive(OpenApi)]

@@ -6,7 +6,7 @@ use duly_client::wire::{HeartbeatRequest, RegisterRequest};
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::{CONCURRENCY, SESSION_NAMES, WAIT, WORKER_CHARS};
 use duly_core::name::{BadName, QueueName, TenantName, TypeName};
-use duly_core::ports::store::Beat;
+use duly_core::ports::store::Heartbeat;
 use duly_engine::command::worker::RemoteWorker;
 use serde_json::value::RawValue;
 
@@ -33,8 +33,8 @@ pub(crate) fn worker(body: &[u8], tenant: &TenantName) -> Result<RemoteWorker, A
 }
 
 /// Reads a [`HeartbeatRequest`]. A worker that holds nothing may leave the body out.
-pub(crate) fn beat(body: &[u8], session: SessionId) -> Result<(Beat, Duration), ApiError> {
-    let mut beat = Beat { session, received: Vec::new(), unstarted: Vec::new() };
+pub(crate) fn beat(body: &[u8], session: SessionId) -> Result<(Heartbeat, Duration), ApiError> {
+    let mut beat = Heartbeat { session, received: Vec::new(), unstarted: Vec::new() };
     let (mut fields, object) = fields::open_optional::<HeartbeatRequest>(body)?;
     let received = object.field_or_null("received");
     for (index, seq) in fields.list(received, CONCURRENCY).into_iter().enumerate() {

@@ -22,7 +22,7 @@ use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::ports::random::Random;
 use duly_core::ports::store::{ReportItem, Reported};
-use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
+use duly_core::ports::work_source::{Closed, ReportFailed, TakenBack, UnstartedReply, WorkSource};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
@@ -42,7 +42,7 @@ pub struct RemoteSource {
     connection: Arc<Connection>,
     loops: TaskTracker,
     taken_back: Mutex<mpsc::UnboundedReceiver<Vec<TakenBack>>>,
-    roll_calls: Mutex<mpsc::Receiver<RollCall>>,
+    unstarted_requests: Mutex<mpsc::Receiver<UnstartedReply>>,
     _close_on_drop: DropGuard,
 }
 
@@ -56,7 +56,7 @@ impl RemoteSource {
         let registration = client.register(&worker).await?;
         let (gone, taken_back) = mpsc::unbounded_channel();
         // One at a time: a worker that has not answered the last roll call gets no other.
-        let (ask, roll_calls) = mpsc::channel(1);
+        let (ask, unstarted_requests) = mpsc::channel(1);
         let connection = Arc::new(Connection::new(client, worker, random, registration, gone, ask));
         let loops = TaskTracker::new();
         loops.spawn(claims::run(Arc::clone(&connection)));
@@ -65,7 +65,7 @@ impl RemoteSource {
         Ok(Arc::new(Self {
             loops,
             taken_back: Mutex::new(taken_back),
-            roll_calls: Mutex::new(roll_calls),
+            unstarted_requests: Mutex::new(unstarted_requests),
             _close_on_drop: connection.closed.clone().drop_guard(),
             connection,
         }))
@@ -117,17 +117,17 @@ impl WorkSource for RemoteSource {
         }
     }
 
-    async fn roll_call(&self) -> RollCall {
-        match self.roll_calls.lock().await.recv().await {
+    async fn unstarted_request(&self) -> UnstartedReply {
+        match self.unstarted_requests.lock().await.recv().await {
             Some(call) => call,
             None => std::future::pending().await,
         }
     }
 
-    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, ReportFailed> {
         tokio::select! {
             biased;
-            () = self.connection.closed.cancelled() => Err(Unheard),
+            () = self.connection.closed.cancelled() => Err(ReportFailed),
             answers = self.connection.report(&batch) => answers,
         }
     }

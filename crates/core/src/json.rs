@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits::JSON_DEPTH;
 
-/// Valid JSON text can still be something that nobody downstream can take.
+/// Valid JSON text can still be something that a reader downstream cannot take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadJson {
     /// Nested deeper than [`JSON_DEPTH`].

@@ -58,7 +58,7 @@ impl Lease {
     }
 }
 
-/// What a write on behalf of a lease is conditional on: nobody else's lease has all three.
+/// What a write on behalf of a lease is conditional on: no other lease has all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fence {
     /// Which task.

@@ -38,7 +38,7 @@ pub const PRIORITY: u8 = 9;
 /// Priority of a task that does not say.
 pub const DEFAULT_PRIORITY: u8 = 5;
 /// How much earlier one level of priority makes a task in the order of claims. An older task of
-/// a lower level therefore overtakes a newer one of a higher level in the end: nobody starves.
+/// a lower level therefore overtakes a newer one of a higher level in the end: no task starves.
 pub const AGEING_PER_LEVEL: Duration = Duration::from_secs(60);
 /// How far ahead a task may be scheduled.
 pub const RUN_AHEAD: Duration = Duration::from_secs(400 * 24 * 60 * 60);
@@ -50,8 +50,8 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub const LOSSES: u32 = 10;
 /// The most lost leases that may be allowed.
 pub const LOSS_LIMIT: u32 = 1_000;
-/// Lost leases from which on a task is a suspect: it gets a worker of its own.
-pub const SUSPECT_LOSSES: u32 = 2;
+/// Lost leases from which on a task is quarantined: it is granted alone.
+pub const QUARANTINE_LOSSES: u32 = 2;
 /// Failed and lost attempts kept for one task; older ones are forgotten.
 pub const ATTEMPTS: usize = 100;
 /// Bytes of an attempt's log kept at the least: its end. What is older is dropped piece by piece.
@@ -89,7 +89,7 @@ pub const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 pub const SESSION_NAMES: usize = 1_000;
 /// Characters of the name that a worker gives itself.
 pub const WORKER_CHARS: usize = 200;
-/// Open sessions of workers elsewhere.
+/// Open sessions of remote workers.
 pub const SESSIONS: usize = 10_000;
 /// Dead letters that one request may replay or purge; the answer says whether more are left.
 pub const DEAD_LETTERS: usize = 100_000;

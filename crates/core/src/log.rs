@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::limits::LOG_BYTES;
 
 /// A text as it may stand in a log: databases refuse U+0000. What stands for it has as many bytes,
-/// since whoever logs counts them before.
+/// since the writer counts them before.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "?").into() } else { text.into() }
 }

@@ -35,7 +35,7 @@ impl Progress {
         Self { message: Some(message.take(MESSAGE_CHARS).collect()), ..self }
     }
 
-    /// How much of the whole is done: 100 only when all of it is; nothing if nobody knows.
+    /// How much of the whole is done: 100 only when all of it is; nothing if the total is unknown.
     pub fn percent(&self) -> Option<u8> {
         let total = self.total.filter(|total| *total > 0)?;
         let percent = u128::from(self.done.min(total)) * 100 / u128::from(total);

@@ -44,7 +44,7 @@ impl Default for Settings {
 pub struct Retention {
     /// Those that succeeded.
     pub success: Option<Duration>,
-    /// Those that failed: for ever unless somebody says otherwise, since a person has to look at
+    /// Those that failed: for ever by default, since an operator has to look at
     /// them.
     pub failed: Option<Duration>,
     /// Those that were cancelled.

@@ -70,9 +70,9 @@ pub enum Event {
     Abandon,
     /// The stored task is damaged and cannot be granted.
     Spoil,
-    /// Somebody wants it ended.
+    /// A caller cancels it.
     Cancel,
-    /// Somebody wants it run again.
+    /// A caller replays it.
     Replay,
 }
 

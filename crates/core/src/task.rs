@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::back_off::BackOff;
 use crate::id::{SessionId, TaskId};
 use crate::lease::Lease;
-use crate::limits::{AGEING_PER_LEVEL, ERROR_BYTES, PRIORITY, SUSPECT_LOSSES};
+use crate::limits::{AGEING_PER_LEVEL, ERROR_BYTES, PRIORITY, QUARANTINE_LOSSES};
 use crate::name::Lane;
 use crate::progress::ReportedProgress;
 use crate::state::Status;
@@ -243,8 +243,8 @@ impl Task {
     }
 
     /// Whether it may be what its workers died of.
-    pub fn is_suspect(&self) -> bool {
-        self.losses >= SUSPECT_LOSSES
+    pub fn is_quarantined(&self) -> bool {
+        self.losses >= QUARANTINE_LOSSES
     }
 
     /// The attempt a reader sees: charged ones and the one that runs.

@@ -7,7 +7,7 @@ use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Report, ReportItem, Reported};
-use duly_core::ports::work_source::{Closed, TakenBack, Unheard, WorkSource};
+use duly_core::ports::work_source::{Closed, ReportFailed, TakenBack, WorkSource};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::attached_sessions::AttachedSessions;
@@ -50,11 +50,11 @@ impl WorkSource for LocalSource {
         self.claim_slot.taken_back().await
     }
 
-    async fn report(&self, items: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+    async fn report(&self, items: Vec<ReportItem>) -> Result<Vec<Reported>, ReportFailed> {
         let report = Report { session: self.claim_slot.session().id, items };
         self.sessions.report(report).await.map_err(|error| {
             tracing::debug!(%error, "the store did not take a report");
-            Unheard
+            ReportFailed
         })
     }
 

@@ -14,14 +14,14 @@ use async_trait::async_trait;
 use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, Bulk, BulkStep, CancelTasks, Control, Controlled, CopyProgress, CountTasks, DeadGroups,
+    Bulk, BulkStep, CancelTasks, Control, Controlled, CopyProgress, CountTasks, DeadGroups,
     DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
-    ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leader, Leadership, Leases, ListDead,
-    ListQueues, ListSettings, ListTasks, LogPage, NodeState, Nodes, OpenSession, OpenedSession,
-    PauseQueue, Place, Pulse, PurgeTasks, Put, PutSettings, QueueList, QueueState, Queues,
-    ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions,
-    SettingsLog, Snapshot, Snapshots, Store, Submit, Submitted, Sweep, Swept, TaskCount, TaskList,
-    Tasks, VersionedSettings, WorkerState,
+    ExtendLeases, Extended, GroupDead, Heartbeat, Hint, JoinNode, Leader, Leadership, Leases,
+    ListDead, ListQueues, ListSettings, ListTasks, LogPage, NodeState, Nodes, OpenSession,
+    OpenedSession, PauseQueue, PurgeTasks, Put, PutSettings, QueueList, QueuePosition, QueueState,
+    Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks,
+    Sessions, SettingsLog, Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, Sweep,
+    Swept, TaskCount, TaskList, Tasks, VersionedSettings, WorkerState,
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::task::{Attempt, Task};
@@ -67,7 +67,7 @@ pub trait Layer: Send + Sync {
         T: Send + 'static,
         F: Fn() -> BoxFuture<'a, Result<T>> + Send + Sync + 'a;
 
-    /// Waits for a hint; see [`Pulse::hint`].
+    /// Waits for a hint; see [`StoreHealth::hint`].
     fn hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, Hint> {
         inner.hint()
     }
@@ -141,7 +141,7 @@ impl<L: Layer> Sessions for Layered<L> {
             .await
     }
 
-    async fn beat(&self, beat: Beat) -> Result<bool> {
+    async fn beat(&self, beat: Heartbeat) -> Result<bool> {
         self.layer.call(Call::new("beat", &beat), || self.inner.beat(beat.clone())).await
     }
 
@@ -278,7 +278,7 @@ impl<L: Layer> Queues for Layered<L> {
             .await
     }
 
-    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<QueuePosition>> {
         self.layer.call(Call::named("place"), || self.inner.place(tenant, id)).await
     }
 }
@@ -376,7 +376,7 @@ impl<L: Layer> Snapshots for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Pulse for Layered<L> {
+impl<L: Layer> StoreHealth for Layered<L> {
     async fn now(&self) -> Result<Timestamp> {
         self.layer.call(Call::named("now"), || self.inner.now()).await
     }

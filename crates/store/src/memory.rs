@@ -23,10 +23,10 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending,
-    Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint, JoinNode, Leases,
-    ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap, Reaped, ReplayTasks,
-    Result, RetryTasks, Rules, Sessions, Snapshots, Submit, Submitted, TaskList, Tasks,
+    CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending, Error,
+    Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Heartbeat, Hint, JoinNode, Leases,
+    ListDead, ListTasks, OpenSession, OpenedSession, PurgeTasks, Reap, Reaped, ReplayTasks, Result,
+    RetryTasks, Rules, Sessions, Snapshots, StoreHealth, Submit, Submitted, TaskList, Tasks,
     WorkerState,
 };
 use duly_core::task::{Attempt, Task};
@@ -107,7 +107,7 @@ impl Sessions for MemoryStore {
         Ok(())
     }
 
-    async fn beat(&self, beat: Beat) -> Result<bool> {
+    async fn beat(&self, beat: Heartbeat) -> Result<bool> {
         Ok(self.model.lock().beat(beat, self.clock.now()))
     }
 
@@ -214,7 +214,7 @@ impl DeadLetters for MemoryStore {
 impl Snapshots for MemoryStore {}
 
 #[async_trait]
-impl Pulse for MemoryStore {
+impl StoreHealth for MemoryStore {
     async fn now(&self) -> Result<Timestamp> {
         Ok(self.clock.now())
     }

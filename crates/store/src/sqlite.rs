@@ -41,10 +41,10 @@ use duly_core::limits::STORE_BATCH;
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Control, Controlled, CopyProgress, DeadGroups, DeadLetters, DeadList,
-    EditTask, Ending, Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Hint,
-    JoinNode, Leases, ListDead, ListTasks, OpenSession, OpenedSession, Pulse, PurgeTasks, Reap,
-    Reaped, ReplayTasks, Result, RetryTasks, Rules, Sessions, Snapshot, Snapshots, Submit,
+    CancelTasks, Control, Controlled, CopyProgress, DeadGroups, DeadLetters, DeadList, EditTask,
+    Ending, Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Heartbeat, Hint,
+    JoinNode, Leases, ListDead, ListTasks, OpenSession, OpenedSession, PurgeTasks, Reap, Reaped,
+    ReplayTasks, Result, RetryTasks, Rules, Sessions, Snapshot, Snapshots, StoreHealth, Submit,
     Submitted, TaskList, Tasks, WorkerState,
 };
 use duly_core::task::{Attempt, Task};
@@ -240,7 +240,7 @@ impl Sessions for SqliteStore {
         self.ask(session).await
     }
 
-    async fn beat(&self, beat: Beat) -> Result<bool> {
+    async fn beat(&self, beat: Heartbeat) -> Result<bool> {
         self.ask(beat).await
     }
 
@@ -351,7 +351,7 @@ impl Snapshots for SqliteStore {
 }
 
 #[async_trait]
-impl Pulse for SqliteStore {
+impl StoreHealth for SqliteStore {
     async fn now(&self) -> Result<Timestamp> {
         Ok(self.clock.now())
     }

@@ -14,8 +14,8 @@ use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
     Claim, DeadLetters as _, Error, Exchange, GroupDead, Home, Leases as _, ListDead, ListSettings,
-    ListTasks, OpenSession, PauseQueue, Pulse as _, Put, PutSettings, Queues as _, Rules,
-    Sessions as _, SettingsLog as _, Submit, Submitted, Tasks as _,
+    ListTasks, OpenSession, PauseQueue, Put, PutSettings, Queues as _, Rules, Sessions as _,
+    SettingsLog as _, StoreHealth as _, Submit, Submitted, Tasks as _,
 };
 use duly_core::settings::Settings;
 use duly_core::task::{Failure, NewTask, Priority};

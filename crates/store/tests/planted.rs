@@ -15,8 +15,8 @@ use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Beat, Claim, Ending, Exchange, Home, Leases as _, OpenSession, Rules, Sessions as _, Store,
-    Submit, Tasks as _,
+    Claim, Ending, Exchange, Heartbeat, Home, Leases as _, OpenSession, Rules, Sessions as _,
+    Store, Submit, Tasks as _,
 };
 use duly_core::task::{NewTask, Priority};
 use duly_core::time::Timestamp;
@@ -149,7 +149,7 @@ async fn a_session_back_from_the_dead_commits_what_its_successor_runs() {
         }
     }
     let [dead, successor] = sessions;
-    let beat = Beat { session: dead, received: vec![], unstarted: vec![] };
+    let beat = Heartbeat { session: dead, received: vec![], unstarted: vec![] };
     assert!(store.beat(beat).await.unwrap());
     for (session, epoch, answer) in [(successor, 2, Finished::LeaseLost), (dead, 1, Finished::Done)]
     {

@@ -80,12 +80,12 @@ impl World {
         let session = self.session;
         let max = usize::try_from(BATCH).unwrap();
         let claim = sequence.map(|sequence| Claim::new(session, sequence, max));
-        let traded = self.store.exchange(Exchange { session, finishes, claim }).await.unwrap();
-        assert!(traded.finished.iter().all(|answer| *answer == Finished::Done));
+        let exchanged = self.store.exchange(Exchange { session, finishes, claim }).await.unwrap();
+        assert!(exchanged.finished.iter().all(|answer| *answer == Finished::Done));
         let success = Outcome::Success { result: None };
         let finish =
             |lease: duly_core::lease::Lease| Finish::new(lease.task, lease.epoch, success.clone());
-        traded.leases.into_iter().map(finish).collect()
+        exchanged.leases.into_iter().map(finish).collect()
     }
 
     async fn log_bytes(&self) -> i64 {

@@ -13,8 +13,8 @@ use duly_core::limits::COUNT_LEASES;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Counted, Exchange, Hint, Home, Leases as _, OpenSession, PauseQueue, Pulse as _,
-    Queues as _, Rules, Sessions as _, Submit, Submitted, Tasks as _,
+    Claim, Counted, Exchange, Hint, Home, Leases as _, OpenSession, PauseQueue, Queues as _, Rules,
+    Sessions as _, StoreHealth as _, Submit, Submitted, Tasks as _,
 };
 use duly_core::task::{NewTask, Priority};
 use duly_core::time::Timestamp;

@@ -53,16 +53,16 @@ pub fn answers(trace: &str) -> Vec<Answered> {
     let syncs: Vec<_> = calls.iter().filter(is_sync).map(|call| (call.began, call.ended)).collect();
     let mut reads: HashMap<&str, usize> = HashMap::new();
     let mut found = Vec::new();
-    for call in by_place(&calls) {
+    for call in by_time(&calls) {
         match call {
-            Place::Ended(call) if is_read(call) => drop(reads.insert(&call.file, call.ended)),
-            Place::Began(call) if is_answer(call) => {
+            Moment::Ended(call) if is_read(call) => drop(reads.insert(&call.file, call.ended)),
+            Moment::Began(call) if is_answer(call) => {
                 let read = reads.get(call.file.as_str()).copied().unwrap_or(usize::MAX);
                 let covers = |&(began, ended): &(usize, usize)| began > read && ended < call.began;
                 let is_synced = syncs.iter().any(covers);
                 found.push(Answered { read, written: call.began, is_synced });
             }
-            Place::Ended(_) | Place::Began(_) => {}
+            Moment::Ended(_) | Moment::Began(_) => {}
         }
     }
     found
@@ -80,18 +80,18 @@ fn is_answer(call: &Call) -> bool {
         && call.arguments.contains("\"HTTP/1.1 201")
 }
 
-enum Place<'a> {
+enum Moment<'a> {
     Began(&'a Call),
     Ended(&'a Call),
 }
 
 /// Beginnings and ends in their order.
-fn by_place(calls: &[Call]) -> Vec<Place<'_>> {
+fn by_time(calls: &[Call]) -> Vec<Moment<'_>> {
     let mut places: Vec<_> = calls
         .iter()
         .flat_map(|call| [(call.began, 0, call), (call.ended, 1, call)])
         .map(|(at, end, call)| {
-            (at, end, if end == 0 { Place::Began(call) } else { Place::Ended(call) })
+            (at, end, if end == 0 { Moment::Began(call) } else { Moment::Ended(call) })
         })
         .collect();
     places.sort_by_key(|(at, end, _)| (*at, *end));

@@ -304,7 +304,7 @@ impl Executor {
                 }
                 self.runner.taken_back.add(leases);
             }
-            SourceEvent::RollCall(answer) => answer(self.buffer.tasks()),
+            SourceEvent::UnstartedReply(answer) => answer(self.buffer.tasks()),
         }
     }
 

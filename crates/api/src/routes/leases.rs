@@ -1,4 +1,4 @@
-//! `/leases`: workers elsewhere get work and are done with it. One file per verb.
+//! `/leases`: remote workers get work and are done with it. One file per verb.
 
 pub(crate) mod claim;
 pub(crate) mod extend;

@@ -1,4 +1,4 @@
-//! `/sessions`: workers elsewhere say who they are and that they live. One file per verb.
+//! `/sessions`: remote workers say who they are and that they live. One file per verb.
 
 pub(crate) mod heartbeat;
 pub(crate) mod leave;

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, Request, State};
-use duly_client::wire::{DrainRequest, Problem, WorkerHome, WorkerLife, WorkerList, WorkerView};
+use duly_client::wire::{DrainRequest, WorkerHome, WorkerLife, WorkerList, WorkerView};
 use duly_core::id::SessionId;
 use duly_core::ports::store::WorkerState;
 use duly_core::time::Timestamp;
@@ -16,6 +16,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::SessionNotFound;
 use crate::{body, order_fields};
 
 /// The routes of this noun.
@@ -54,8 +55,7 @@ pub(crate) async fn list_workers(
     request_body(content = Option<DrainRequest>, description = "May be left out"),
     responses(
         (status = 200, description = "The worker", body = WorkerView),
-        (status = 404, description = "`SESSION_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        SessionNotFound,
     ),
 )]
 pub(crate) async fn drain_worker(

@@ -1,4 +1,4 @@
-//! Leases of workers elsewhere: claim, finish, extend.
+//! Leases of remote workers: claim, finish, extend.
 
 use axum::Router;
 use duly_core::limits::BATCH_BYTES;

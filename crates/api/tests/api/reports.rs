@@ -1,4 +1,4 @@
-//! Progress and logs: told by workers elsewhere, read by everybody.
+//! Progress and logs: told by remote workers, read by everybody.
 
 use axum::Router;
 use duly_core::lease::Outcome;

@@ -1,4 +1,4 @@
-//! Sessions of workers elsewhere.
+//! Sessions of remote workers.
 
 use axum::Router;
 use axum::http::Method;

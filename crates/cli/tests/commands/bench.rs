@@ -69,7 +69,7 @@ async fn every_figure_stands_beside_its_limit_and_is_kept() -> anyhow::Result<()
         "engine: hand-off cycle",
         "engine: whole cycle, log",
         "REST: batch submit",
-        "worker elsewhere: drain over HTTP",
+        "remote worker: drain over HTTP",
         "growth: whole cycle, 2000 wait",
         "growth: memory, 2000 wait",
         "growth: whole cycle, 10000 lanes",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use duly_core::id::SessionId;
 use duly_core::lease::Lease;
 use duly_core::ports::random::Random;
-use duly_core::ports::work_source::{RollCall, TakenBack};
+use duly_core::ports::work_source::{TakenBack, UnstartedReply};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ pub(super) struct Connection {
     pub(super) held: Mutex<HeldLeases>,
     pub(super) claim_queue: ClaimQueue,
     pub(super) gone: mpsc::UnboundedSender<Vec<TakenBack>>,
-    pub(super) roll_calls: mpsc::Sender<RollCall>,
+    pub(super) unstarted_requests: mpsc::Sender<UnstartedReply>,
     pub(super) closed: CancellationToken,
 }
 
@@ -60,7 +60,7 @@ impl Connection {
         random: Arc<dyn Random>,
         registration: Registration,
         gone: mpsc::UnboundedSender<Vec<TakenBack>>,
-        roll_calls: mpsc::Sender<RollCall>,
+        unstarted_requests: mpsc::Sender<UnstartedReply>,
     ) -> Self {
         Self {
             client,
@@ -71,7 +71,7 @@ impl Connection {
             held: Mutex::default(),
             claim_queue: ClaimQueue::default(),
             gone,
-            roll_calls,
+            unstarted_requests,
             closed: CancellationToken::new(),
         }
     }

@@ -100,7 +100,7 @@ async fn unstarted(connection: &Connection) -> Vec<TaskId> {
     // A late answer has no receiver.
     let call = Box::new(move |tasks| drop(answer.send(tasks)));
     let mut tasks = Vec::new();
-    if connection.roll_calls.try_send(call).is_ok()
+    if connection.unstarted_requests.try_send(call).is_ok()
         && let Ok(Ok(waiting)) = tokio::time::timeout(ROLL_CALL, answered).await
     {
         tasks = waiting;

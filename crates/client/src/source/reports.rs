@@ -2,7 +2,7 @@
 //! reported.
 
 use duly_core::ports::store::{ReportItem, Reported};
-use duly_core::ports::work_source::Unheard;
+use duly_core::ports::work_source::ReportFailed;
 
 use super::connection::{Connection, session_is_gone};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::wire::{LogItem, LogsRequest, ProgressItem, ProgressRequest, ReportAns
 
 impl Connection {
     /// One answer per item, in order.
-    pub(super) async fn report(&self, batch: &[ReportItem]) -> Result<Vec<Reported>, Unheard> {
+    pub(super) async fn report(&self, batch: &[ReportItem]) -> Result<Vec<Reported>, ReportFailed> {
         let mut answers = vec![Reported::Done; batch.len()];
         let leases = batch.iter().map(|item| (item.task, item.epoch));
         for (session_id, positions) in self.by_session(leases) {
@@ -42,7 +42,7 @@ fn note(
     answers: &mut [Reported],
     positions: &[usize],
     answer: Result<ReportAnswer, Error>,
-) -> Result<(), Unheard> {
+) -> Result<(), ReportFailed> {
     match answer {
         Ok(answer) if answer.items.len() == positions.len() => {
             for (position, item) in positions.iter().zip(answer.items) {
@@ -56,10 +56,10 @@ fn note(
             positions.iter().for_each(|position| answers[*position] = Reported::LeaseLost);
             Ok(())
         }
-        Ok(_) => Err(Unheard),
+        Ok(_) => Err(ReportFailed),
         Err(error) => {
             tracing::debug!(%error, "the server did not take a report");
-            Err(Unheard)
+            Err(ReportFailed)
         }
     }
 }

@@ -231,7 +231,7 @@ async fn a_report_is_two_calls_and_tried_once() {
         };
         let batch = vec![report_item(&leases[1], Some(1), None)];
         let (answers, ()) = tokio::join!(source.report(batch), refusing);
-        assert_eq!(answers, Err(Unheard), "case {case}");
+        assert_eq!(answers, Err(ReportFailed), "case {case}");
     }
 }
 
@@ -252,7 +252,7 @@ async fn a_heartbeat_names_what_was_received_and_what_has_not_started() {
     // Heartbeats from before the leases arrived still wait for their answers.
     let heartbeat = loop {
         let calling = async {
-            let call = source.roll_call().await;
+            let call = source.unstarted_request().await;
             call(vec![lease(2).task]);
         };
         let heartbeat = tokio::select! {

@@ -1,4 +1,4 @@
-//! Leases as a worker elsewhere gets them. The types of their end are in [`finish`], those of what
+//! Leases as a remote worker gets them. The types of their end are in [`finish`], those of what
 //! is told before in [`report`].
 
 pub mod finish;

@@ -99,7 +99,7 @@ pub enum ReasonCode {
     /// No live worker has a handler for its type and serves its queue.
     NoWorker,
     /// Its workers died, so it gets one that runs nothing else.
-    Suspect,
+    Quarantined,
     /// Others of its queue come first; see `ahead`.
     BehindOthers,
     /// It is next; the workers that could take it are busy, or one is about to.

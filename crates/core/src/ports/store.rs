@@ -37,20 +37,20 @@ use crate::time::Timestamp;
 
 pub use self::bulk::{Bulk, BulkStep, CountTasks, DeleteTasks, Order, TaskCount};
 pub use self::dead_letters::{
-    DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead, PurgeTasks,
 };
 pub use self::hint::Hint;
 pub use self::leader::{Leader, Leadership};
 pub use self::nodes::{JoinNode, NodeState, Nodes};
 pub use self::queues::{
-    Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
+    Counted, ListQueues, Pause, PauseQueue, QueueList, QueuePosition, QueueState, Queues,
 };
 pub use self::reports::{
-    LogPage, LogPart, LogPlace, ReadLogs, Report, ReportItem, Reported, Reports,
+    LogPage, LogPart, LogPosition, ReadLogs, Report, ReportItem, Reported, Reports,
 };
 pub use self::retention::{Expiry, Sweep, Swept};
 pub use self::sessions::{
-    Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
+    Ending, Heartbeat, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
 };
 pub use self::settings::{ListSettings, Put, PutSettings, SettingsLog, VersionedSettings};
 pub use self::snapshots::{CopyProgress, Snapshot, Snapshots};
@@ -64,7 +64,7 @@ pub enum Error {
         /// What is wrong and what to do, for the operator.
         reason: String,
     },
-    /// Somebody else holds what this call needs; others may succeed meanwhile, and this one later.
+    /// Another transaction holds what this call needs. Other calls may succeed meanwhile; retry this one later.
     #[error("the store is unavailable: {reason}")]
     Blocked {
         /// Who, and what to do, for the operator.
@@ -249,7 +249,7 @@ impl LaneFilter {
 }
 
 /// Outcomes to commit and leases to get, in one call. A store may commit the two beside each other:
-/// whoever repeats the call finds either done.
+/// a repeated call is safe.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// Whose leases and whose claim.
@@ -280,9 +280,9 @@ pub trait Leases {
     /// [`crate::limits::STORE_BATCH_BYTES`], but at least one task. A session that is not open
     /// gets nothing. Repeated, the call answers as the first time.
     ///
-    /// A suspect (see [`crate::limits::SUSPECT_LOSSES`]) is granted alone: only to a session that
+    /// A quarantined task (see [`crate::limits::QUARANTINE_LOSSES`]) is granted alone: only to a session that
     /// holds nothing, and nothing beside it. A session that comes upon one while it holds leases
-    /// gets nothing more until it holds none; others pass the suspect by meanwhile.
+    /// gets nothing more until it holds none; other sessions pass it by meanwhile.
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged>;
 
     /// Moves the deadlines of leases; one answer per item, in order.
@@ -427,7 +427,7 @@ pub trait Control {
 
 /// The store's own state.
 #[async_trait]
-pub trait Pulse {
+pub trait StoreHealth {
     /// The store's clock, by which due times are judged.
     async fn now(&self) -> Result<Timestamp>;
 
@@ -461,7 +461,7 @@ pub trait Store:
     + Leadership
     + Nodes
     + Snapshots
-    + Pulse
+    + StoreHealth
     + Send
     + Sync
 {
@@ -481,7 +481,7 @@ impl<T> Store for T where
         + Leadership
         + Nodes
         + Snapshots
-        + Pulse
+        + StoreHealth
         + Send
         + Sync
 {

@@ -12,10 +12,10 @@ use crate::ports::store::{ReportItem, Reported};
 #[error("the source of work is closed")]
 pub struct Closed;
 
-/// A report was not taken. Nothing needs to be done about it: what was logged goes with the outcome.
+/// A report was not stored. The caller need not retry: the log goes with the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the report was not taken")]
-pub struct Unheard;
+#[error("the report was not stored")]
+pub struct ReportFailed;
 
 /// A lease that is gone, and every older one of the same task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,31 +31,31 @@ pub struct TakenBack {
 /// Why a lease is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Somebody cancelled the task.
+    /// The task was cancelled.
     Cancelled,
-    /// It was overdue, or its session was taken for dead: somebody else gets the task.
+    /// It was overdue, or its session counted as dead: another worker gets the task.
     Lost,
 }
 
-/// Takes the tasks that a worker holds and has not started.
-pub type RollCall = Box<dyn FnOnce(Vec<TaskId>) + Send>;
+/// Receives the tasks that a worker holds and has not started.
+pub type UnstartedReply = Box<dyn FnOnce(Vec<TaskId>) + Send>;
 
 /// A worker's view of the system, in process or over the network.
 #[async_trait]
 pub trait WorkSource: Send + Sync {
-    /// Who holds the leases of now, where the source can tell. One that was granted to an earlier
-    /// session of this worker is lost.
+    /// The session that holds new leases, if the source knows it. Leases of an earlier session of this
+    /// worker are lost.
     fn session(&self) -> Option<SessionId> {
         None
     }
 
     /// Waits for work and returns between one and `max` leases. While the call waits, the worker
-    /// is known to have `max` free places, and a task may be handed to it as it is submitted.
+    /// is known to have `max` free slots, and a task may be handed to it as it is submitted.
     ///
     /// Dropping the call is safe: leases it would have returned are given back.
     async fn claim(&self, max: usize) -> Result<Vec<Lease>, Closed>;
 
-    /// The claim that waits, if one does, may bring so many by now. A hint.
+    /// Raises the limit of the waiting claim, if there is one. A hint.
     fn widen(&self, max: usize) {
         let _ = max;
     }
@@ -67,18 +67,19 @@ pub trait WorkSource: Send + Sync {
         true
     }
 
-    /// Waits until leases are taken back from outside, and tells which. A hint: what is missed shows when the outcome is refused.
+    /// Waits until leases of this worker are taken back, and names them. A hint: a missed one shows when
+    /// the outcome is refused.
     async fn taken_back(&self) -> Vec<TakenBack>;
 
-    /// Waits until the source wants to know which leases have not started, and returns whom to
-    /// tell. Should this worker die, the others count a loss.
-    async fn roll_call(&self) -> RollCall {
+    /// Waits until the source asks which leases have not started, and returns where to send the answer.
+    /// If this worker dies, all other leases count a loss.
+    async fn unstarted_request(&self) -> UnstartedReply {
         std::future::pending().await
     }
 
-    /// Tells how far attempts are and what they log; returns one answer per item, in order. Tried
-    /// once: nobody waits for a report.
-    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard>;
+    /// Reports progress and logs of attempts; returns one answer per item, in order. Tried once: no
+    /// caller waits for a report.
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, ReportFailed>;
 
     /// Commits outcomes; returns one answer per item, in order, once they are durable. Waits
     /// while the store is away: an outcome is given up only when the source closes.

@@ -43,7 +43,7 @@ pub enum Reason {
         workers: usize,
     },
     /// Workers died while they ran it, so it waits for a worker that runs nothing else.
-    Suspect,
+    Quarantined,
     /// Other tasks of its queue are ahead of it.
     BehindOthers(Counted),
     /// It is next: a worker is about to take it, or all that could are busy.
@@ -107,8 +107,8 @@ impl Engine {
         } else if draining == workers {
             reasons.push(Reason::WorkersDrain { workers });
         }
-        if task.is_suspect() {
-            reasons.push(Reason::Suspect);
+        if task.is_quarantined() {
+            reasons.push(Reason::Quarantined);
         }
         if task.run_at <= now && place.ahead != Counted::default() {
             reasons.push(Reason::BehindOthers(place.ahead));

@@ -8,7 +8,7 @@ use duly_core::lease::{Finish, Finished, Lease};
 use duly_core::limits::SESSIONS;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    self, Beat, Claim, Ending, Exchange, ExtendLeases, Extended, Home, OpenSession, Report,
+    self, Claim, Ending, Exchange, ExtendLeases, Extended, Heartbeat, Home, OpenSession, Report,
     Reported,
 };
 use duly_core::ports::work_source::TakenBack;
@@ -107,7 +107,7 @@ impl Engine {
     pub async fn heartbeat(
         &self,
         tenant: &TenantName,
-        beat: Beat,
+        beat: Heartbeat,
         wait: Duration,
     ) -> Result<HeartbeatAnswer, Error> {
         let session = beat.session;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use duly_core::id::SessionId;
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{TenantName, TypeName};
-use duly_core::ports::store::{Beat, Claim, Extend, ExtendLeases, Extended, LaneFilter};
+use duly_core::ports::store::{Claim, Extend, ExtendLeases, Extended, Heartbeat, LaneFilter};
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
@@ -52,7 +52,7 @@ impl<'a> Remote<'a> {
 
     async fn beat(&self, received: &[u64]) -> Result<HeartbeatAnswer, Error> {
         let (session, received) = (self.session, received.to_vec());
-        let beat = Beat { session, received, unstarted: vec![] };
+        let beat = Heartbeat { session, received, unstarted: vec![] };
         self.engine.heartbeat(&own(), beat, Duration::ZERO).await
     }
 
@@ -337,7 +337,7 @@ async fn a_heartbeat_that_waits_is_answered_when_a_lease_is_cancelled() {
     let task = world.submit(draft("far")).await.task;
     assert_eq!(remote.claim(1).await.len(), 1);
     let started = tokio::time::Instant::now();
-    let beat = Beat { session: remote.session, received: vec![1], unstarted: vec![task.id] };
+    let beat = Heartbeat { session: remote.session, received: vec![1], unstarted: vec![task.id] };
     let tenant = own();
     let waiting = world.engine.heartbeat(&tenant, beat, TTL / 3);
     let cancel = async {

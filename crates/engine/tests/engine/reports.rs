@@ -5,8 +5,8 @@ use std::time::Duration;
 use duly_core::id::TaskId;
 use duly_core::log::LogChunk;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{LogPage, LogPlace, ReadLogs, ReportItem, Reported};
-use duly_core::ports::work_source::Unheard;
+use duly_core::ports::store::{LogPage, LogPosition, ReadLogs, ReportItem, Reported};
+use duly_core::ports::work_source::ReportFailed;
 use duly_core::state::Status;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::world::{World, draft, finish, settle, success};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn logs(world: &World, task: TaskId, after: LogPlace) -> LogPage {
+async fn logs(world: &World, task: TaskId, after: LogPosition) -> LogPage {
     let (tenant, limit) = (TenantName::default_tenant(), usize::MAX);
     let read = ReadLogs { tenant, task, epoch: None, after, limit };
     let page = world.engine.logs(read, MINUTE).await.expect("the store answers");
@@ -32,7 +32,7 @@ async fn reports_of_a_local_attempt_show_at_once() {
     let task = world.submit(draft("echo")).await.task.id;
     let lease = world.source.claim(1).await.unwrap().remove(0);
     let start = Instant::now();
-    let waiting = logs(&world, task, LogPlace::default());
+    let waiting = logs(&world, task, LogPosition::default());
     let (page, answers) = tokio::join!(waiting, world.source.report(line(task, "x")));
     assert_eq!((page.parts.len(), answers), (1, Ok(vec![Reported::Done])));
     let ending = world.source.finish(vec![finish(&lease, success())]);
@@ -60,9 +60,9 @@ async fn a_report_is_not_kept_for_a_store_that_is_away() {
     world.source.claim(1).await.unwrap();
     settle().await;
     world.faults.fail_next(1);
-    assert_eq!(world.source.report(line(task, "x")).await, Err(Unheard));
+    assert_eq!(world.source.report(line(task, "x")).await, Err(ReportFailed));
     assert_eq!(world.source.report(line(task, "y")).await, Ok(vec![Reported::Done]));
-    assert_eq!(&*logs(&world, task, LogPlace::default()).await.parts[0].text, "y");
+    assert_eq!(&*logs(&world, task, LogPosition::default()).await.parts[0].text, "y");
 }
 
 crate::stores::with_lost_hints!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{Controlled, EditTask, TaskChange};
 use duly_core::state::Status;
@@ -92,7 +92,7 @@ pub async fn large_payloads_come_and_go(harness: Harness) {
 
 pub async fn a_quarantined_task_stays_so(harness: Harness) {
     let quarantined = harness.submit_one(harness.task("email")).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
+    harness.lose("email", QUARANTINE_LOSSES).await;
     let urgent = TaskChange { priority: Priority::new(9), ..TaskChange::default() };
     edit(&harness, quarantined, urgent).await;
     harness.submit_one(harness.task("email")).await;

@@ -12,7 +12,8 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Beat, Claim, Ending, Exchange, Exchanged, Home, OpenSession, Reap, Store, Submit, Submitted,
+    Claim, Ending, Exchange, Exchanged, Heartbeat, Home, OpenSession, Reap, Store, Submit,
+    Submitted,
 };
 use duly_core::task::{Failure, NewTask, Priority, Task};
 use duly_core::time::Timestamp;
@@ -176,7 +177,7 @@ impl Harness {
         unstarted: &[TaskId],
     ) -> bool {
         let (received, unstarted) = (received.to_vec(), unstarted.to_vec());
-        self.store().beat(Beat { session, received, unstarted }).await.unwrap()
+        self.store().beat(Heartbeat { session, received, unstarted }).await.unwrap()
     }
 
     /// The session ends in order.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Outcome};
-use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::name::{QueueName, TypeName};
 use duly_core::ports::store::{Claim, Exchange, LaneFilter, Submit, Submitted};
 use duly_core::task::NewTask;
@@ -130,7 +130,7 @@ pub async fn an_empty_one_may_ask_for_something_else(harness: Harness) {
 pub async fn it_passes_by_quarantined_tasks_of_other_lanes(harness: Harness) {
     let session = harness.session(&["email", "pdf"]).await;
     let quarantined = harness.submit_one(harness.task("email")).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
+    harness.lose("email", QUARANTINE_LOSSES).await;
     harness.advance(SECOND);
     let pdfs = [harness.task("pdf"), harness.task("pdf")];
     harness.submit(&pdfs).await;
@@ -149,7 +149,7 @@ pub async fn it_passes_by_quarantined_tasks_of_other_lanes(harness: Harness) {
 pub async fn a_quarantined_task_is_granted_alone(harness: Harness) {
     let session = harness.session(&["email", "pdf"]).await;
     let quarantined = harness.submit_one(harness.task("email")).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
+    harness.lose("email", QUARANTINE_LOSSES).await;
     harness.advance(SECOND);
     let pdf = harness.submit_one(harness.task("pdf")).await;
     let alone = harness.ask(narrowed(&harness, session, &[], &["email"])).await.leases;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{Replay, ReplayTasks, Submit, Submitted};
 use duly_core::state::Status;
@@ -13,8 +13,8 @@ use super::harness::{fail, ids, success};
 /// Stores a quarantined task that is due, and then two other tasks.
 async fn quarantined_and_others(harness: &Harness) -> [duly_core::id::TaskId; 3] {
     let quarantined = harness.submit_one(harness.task("email")).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
-    assert_eq!(harness.get(quarantined).await.losses, SUSPECT_LOSSES);
+    harness.lose("email", QUARANTINE_LOSSES).await;
+    assert_eq!(harness.get(quarantined).await.losses, QUARANTINE_LOSSES);
     harness.advance(Duration::from_millis(1));
     let one = harness.submit_one(harness.task("email")).await;
     let two = harness.submit_one(harness.task("email")).await;
@@ -48,7 +48,7 @@ pub async fn a_busy_session_makes_room_for_one(harness: Harness) {
 
 pub async fn what_comes_before_one_is_granted_without_it(harness: Harness) {
     let quarantined = harness.submit_one(harness.task_at("email", 0)).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
+    harness.lose("email", QUARANTINE_LOSSES).await;
     let first = harness.submit_one(harness.task_at("email", 9)).await;
     let session = harness.session(&["email"]).await;
     let lease = harness.claim_one(session).await;
@@ -86,7 +86,7 @@ pub async fn an_idle_session_takes_one_at_once(harness: Harness) {
 
 pub async fn nothing_is_handed_to_its_session(harness: Harness) {
     let quarantined = harness.submit_one(harness.task("email")).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
+    harness.lose("email", QUARANTINE_LOSSES).await;
     let session = harness.session(&["email", "other"]).await;
     assert_eq!(harness.claim_one(session).await.task, quarantined);
     let offer = Some(harness.next_claim(session, 10));
@@ -121,7 +121,7 @@ pub async fn a_restart_does_not_clear_one(mut harness: Harness) {
 
 pub async fn a_replay_clears_one(harness: Harness) {
     let quarantined = harness.submit_one(harness.task("email")).await;
-    harness.lose("email", SUSPECT_LOSSES).await;
+    harness.lose("email", QUARANTINE_LOSSES).await;
     let session = harness.session(&["email"]).await;
     let lease = harness.claim_one(session).await;
     harness.finish_one(session, &lease, fail()).await;

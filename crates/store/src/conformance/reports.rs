@@ -12,8 +12,8 @@ use duly_core::limits::{
 use duly_core::log::LogChunk;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Controlled, Error, LogPage, LogPlace, OpenSession, PurgeTasks, ReadLogs, Replay,
-    ReplayTasks, Report, ReportItem, Reported,
+    CancelTasks, Controlled, Error, LogPage, LogPosition, OpenSession, PurgeTasks, ReadLogs,
+    Replay, ReplayTasks, Report, ReportItem, Reported,
 };
 use duly_core::progress::Progress;
 use duly_core::task::NewTask;
@@ -32,7 +32,7 @@ fn item(lease: &Lease) -> ReportItem {
 }
 
 fn read(task: TaskId) -> ReadLogs {
-    let (tenant, after) = (TenantName::default_tenant(), LogPlace::default());
+    let (tenant, after) = (TenantName::default_tenant(), LogPosition::default());
     ReadLogs { tenant, task, epoch: None, after, limit: ALL }
 }
 
@@ -122,7 +122,7 @@ pub async fn progress_goes_with_its_run(harness: Harness) {
 pub async fn a_log_reads_back_in_order(harness: Harness) {
     let (session, lease) = held(&harness).await;
     let empty = page(&harness, read(lease.task)).await;
-    assert_eq!((empty.parts.len(), empty.next, empty.live), (0, LogPlace::default(), true));
+    assert_eq!((empty.parts.len(), empty.next, empty.live), (0, LogPosition::default(), true));
     assert_eq!(log(&harness, session, &lease, chunk(0, "eins\n")).await, Reported::Done);
     harness.advance(Duration::from_secs(1));
     log(&harness, session, &lease, chunk(5, "zwölf\n")).await;
@@ -134,7 +134,7 @@ pub async fn a_log_reads_back_in_order(harness: Harness) {
     let first = &page.parts[0];
     assert_eq!((first.run, first.attempt, first.epoch), (1, 1, lease.epoch));
     assert_eq!(first.at, harness.now(), "the last of it came then");
-    assert_eq!(page.next, LogPlace { epoch: lease.epoch, offset: 104 });
+    assert_eq!(page.next, LogPosition { epoch: lease.epoch, offset: 104 });
 }
 
 pub async fn pages_of_a_log_show_all_of_it_once(harness: Harness) {
@@ -148,7 +148,7 @@ pub async fn pages_of_a_log_show_all_of_it_once(harness: Harness) {
     for (limit, sizes) in
         [(1, vec![1, 1, 1, 0]), (two - 1, vec![1, 2, 0]), (two, vec![2, 1, 0]), (ALL, vec![3, 0])]
     {
-        let (mut after, mut seen, mut pages) = (LogPlace::default(), String::new(), Vec::new());
+        let (mut after, mut seen, mut pages) = (LogPosition::default(), String::new(), Vec::new());
         loop {
             let page = page(&harness, ReadLogs { after, limit, ..read(lease.task) }).await;
             pages.push(page.parts.len());
@@ -215,7 +215,7 @@ pub async fn a_piece_that_grows_is_read_on_from_within(harness: Harness) {
     let (session, lease) = held(&harness).await;
     log(&harness, session, &lease, chunk(0, "zwö")).await;
     let first = page(&harness, read(lease.task)).await;
-    assert_eq!(first.next, LogPlace { epoch: lease.epoch, offset: 4 });
+    assert_eq!(first.next, LogPosition { epoch: lease.epoch, offset: 4 });
     let rest = ReadLogs { after: first.next, ..read(lease.task) };
     assert_eq!(page(&harness, rest.clone()).await.parts, []);
     harness.advance(Duration::from_secs(1));
@@ -227,7 +227,7 @@ pub async fn a_piece_that_grows_is_read_on_from_within(harness: Harness) {
     // A place within a character or a hole, and one beyond the end.
     for (offset, expected) in [(3, vec![(4, "lf"), (20, "!")]), (10, vec![(20, "!")]), (21, vec![])]
     {
-        let after = LogPlace { epoch: lease.epoch, offset };
+        let after = LogPosition { epoch: lease.epoch, offset };
         let page = page(&harness, ReadLogs { after, ..read(lease.task) }).await;
         let texts: Vec<_> = page.parts.iter().map(|it| (it.offset, &*it.text)).collect();
         assert_eq!(texts, expected, "after {offset}");

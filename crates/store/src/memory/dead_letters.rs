@@ -7,7 +7,7 @@ use duly_core::filter::Filter;
 use duly_core::limits::DEAD_GROUP_ROWS;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Controlled, DeadGroup, DeadGroups, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    Controlled, DeadGroup, DeadGroups, DeadList, DeadPosition, GroupDead, ListDead, PurgeTasks,
 };
 use duly_core::state::Status;
 use duly_core::task::Task;
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-fn place(task: &Task) -> DeadPlace {
+fn place(task: &Task) -> DeadPosition {
     let failed_at = task.finished_at.expect("it has ended");
-    DeadPlace { failed_at, task: task.id }
+    DeadPosition { failed_at, task: task.id }
 }

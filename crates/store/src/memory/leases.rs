@@ -144,7 +144,7 @@ impl Model {
             if leases.len() == claim.max {
                 break;
             }
-            let quarantined = self.tasks[&id].is_suspect();
+            let quarantined = self.tasks[&id].is_quarantined();
             if quarantined && !(idle && leases.is_empty()) {
                 if self.is_waited_for(id, claim.session) {
                     continue;
@@ -175,7 +175,7 @@ impl Model {
     pub(super) fn is_isolating(&self, id: SessionId) -> bool {
         let waits = self.sessions.get(&id).is_some_and(|session| session.waits_for.is_some());
         let mut held = self.tasks.values().filter(|task| holds(task, id));
-        (waits && self.holds_any(id)) || held.any(Task::is_suspect)
+        (waits && self.holds_any(id)) || held.any(Task::is_quarantined)
     }
 
     fn holds_any(&self, id: SessionId) -> bool {
@@ -238,7 +238,7 @@ impl Model {
             return None;
         }
         let busy = self.holds_any(session);
-        let passed_by = |task: &Task| busy && task.is_suspect() && task.run_at <= now;
+        let passed_by = |task: &Task| busy && task.is_quarantined() && task.run_at <= now;
         let waiting = self.claimable(session, exchange.claim.as_ref()).into_iter();
         let waiting = waiting.filter(|task| !passed_by(task));
         waiting.map(|task| task.run_at).min()

@@ -256,7 +256,7 @@ impl Model {
     /// Whether something in the lane is due that is not quarantined.
     fn is_due(&self, lane: &Lane, now: Timestamp) -> bool {
         let waits = |task: &Task| task.status == Status::Pending && task.run_at <= now;
-        let is_open = |task: &Task| waits(task) && !task.is_suspect();
+        let is_open = |task: &Task| waits(task) && !task.is_quarantined();
         self.tasks.values().any(|task| task.lane == *lane && is_open(task))
     }
 }

@@ -7,7 +7,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{COUNT_ROWS, PAUSED_QUEUES, QUEUE_LANES};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    Counted, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues, Result,
+    Counted, ListQueues, Pause, PauseQueue, QueueList, QueuePosition, QueueState, Queues, Result,
 };
 use duly_core::state::Status;
 use duly_core::task::{Task, claim_order};
@@ -38,7 +38,7 @@ impl Queues for MemoryStore {
         Ok(hint.is_some())
     }
 
-    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>> {
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<QueuePosition>> {
         Ok(self.model.lock().place(tenant, id, self.clock.now()))
     }
 }
@@ -125,7 +125,7 @@ impl Model {
         Some(waiting.map(|task| task.run_at).min())
     }
 
-    fn place(&self, tenant: &TenantName, id: TaskId, now: Timestamp) -> Option<Place> {
+    fn place(&self, tenant: &TenantName, id: TaskId, now: Timestamp) -> Option<QueuePosition> {
         let task = self.tasks.get(&id).filter(|task| task.lane.tenant == *tenant)?;
         if task.status != Status::Pending {
             return None;
@@ -141,7 +141,7 @@ impl Model {
         let unseen = self.types(tenant, queue).count() > QUEUE_LANES;
         let ahead = perhaps_more(Counted::up_to(COUNT_ROWS, ahead), unseen);
         let paused = self.paused.get(&(tenant.clone(), queue.clone())).cloned();
-        Some(Place { paused, ahead })
+        Some(QueuePosition { paused, ahead })
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::lease::Outcome;
 use duly_core::ports::store::{
-    Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, WorkerState,
+    Ending, Heartbeat, Home, OpenSession, OpenedSession, Reap, Reaped, WorkerState,
 };
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::state::{Event, Status};
@@ -34,7 +34,7 @@ impl Model {
         self.sessions.insert(id, session);
     }
 
-    pub(super) fn beat(&mut self, beat: Beat, now: Timestamp) -> bool {
+    pub(super) fn beat(&mut self, beat: Heartbeat, now: Timestamp) -> bool {
         let Some(session) = self.sessions.get_mut(&beat.session) else { return false };
         session.beat += 1;
         session.beat_at = now;

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::limits::SCAN_ROWS;
 use duly_core::ports::store::{
-    self, Controlled, DeadGroups, DeadLetters, DeadList, DeadPlace, GroupDead, ListDead, PurgeTasks,
+    self, Controlled, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead,
+    PurgeTasks,
 };
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -26,7 +27,7 @@ impl DeadLetters for PostgresStore {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
         let Page { tasks, next_before, scanned, partial } = find(&snapshot, &page).await?;
-        let next_before = next_before.map(Place::decode);
+        let next_before = next_before.map(DeadLetterPosition::decode);
         Ok(DeadList { tasks, next_before, scanned, partial })
     }
 
@@ -41,16 +42,16 @@ impl DeadLetters for PostgresStore {
     }
 }
 
-async fn find(snapshot: &Snapshot<'_>, page: &ListDead) -> Result<Page<Place>> {
+async fn find(snapshot: &Snapshot<'_>, page: &ListDead) -> Result<Page<DeadLetterPosition>> {
     let ListDead { tenant, filter, before, limit } = page;
     let terms = Terms::new(tenant, filter);
     let Some(lanes) = lanes(snapshot, &terms, filter.allows(Status::Failed)).await? else {
         return Ok(Page::empty());
     };
-    let end = |until| DeadPlace { failed_at: until, task: TaskId::from_bytes([0; 16]) };
+    let end = |until| DeadPosition { failed_at: until, task: TaskId::from_bytes([0; 16]) };
     let end = filter.until.map(end);
     let below = [*before, end].into_iter().flatten().min();
-    let below = below.map_or(Place::LAST, Place::encode);
+    let below = below.map_or(DeadLetterPosition::LAST, DeadLetterPosition::encode);
     let since = filter.since.map_or(i64::MIN, Timestamp::millis);
     let rows = if needs_task(filter) { TASKS } else { SCAN_ROWS };
     let bounds = Bounds { tasks: *limit, rows };
@@ -80,20 +81,20 @@ async fn lanes(
 
 /// A place in the order of failures, as the server keeps it.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct DeadLetterPosition {
     failed_at: i64,
     task: Uuid,
 }
 
-impl Place {
+impl DeadLetterPosition {
     const LAST: Self = Self { failed_at: i64::MAX, task: Uuid::max() };
 
-    fn encode(place: DeadPlace) -> Self {
+    fn encode(place: DeadPosition) -> Self {
         Self { failed_at: place.failed_at.millis(), task: row::uuid(place.task) }
     }
 
-    fn decode(self) -> DeadPlace {
-        DeadPlace { failed_at: row::instant(self.failed_at), task: row::task_id(self.task) }
+    fn decode(self) -> DeadPosition {
+        DeadPosition { failed_at: row::instant(self.failed_at), task: row::task_id(self.task) }
     }
 }
 
@@ -104,7 +105,7 @@ struct Failures<'a> {
     lanes: Option<Vec<LaneId>>,
     since: i64,
     /// Only those below this place.
-    below: Place,
+    below: DeadLetterPosition,
 }
 
 /// What is known of dead letters without their tasks. Takes where they come from.
@@ -136,13 +137,13 @@ impl Failures<'_> {
             None => failures("dlq.list", ALL),
             Some(_) => failures("dlq.list.lanes", OF_LANES),
         };
-        let (Place { failed_at, task }, most) = (self.below, i64::from(most));
+        let (DeadLetterPosition { failed_at, task }, most) = (self.below, i64::from(most));
         let mut parameters = self.terms.of_place().to_vec();
         parameters.extend([&self.since as Parameter<'_>, &failed_at, &task, &most]);
         parameters.extend(self.lanes.iter().map(|lanes| lanes as Parameter<'_>));
         let rows = self.snapshot.query(&select, &parameters).await?;
         if let Some(last) = rows.last() {
-            self.below = Place { failed_at: last.try_get(1)?, task: last.try_get(0)? };
+            self.below = DeadLetterPosition { failed_at: last.try_get(1)?, task: last.try_get(0)? };
         }
         Ok(rows)
     }
@@ -152,12 +153,12 @@ impl Failures<'_> {
 struct Judged<'a>(Failures<'a>);
 
 impl Rows for Judged<'_> {
-    type Place = Place;
+    type Position = DeadLetterPosition;
 
-    async fn next(&mut self, most: u32) -> Result<Vec<Looked<Place>>> {
+    async fn next(&mut self, most: u32) -> Result<Vec<Looked<DeadLetterPosition>>> {
         let mut found = Vec::new();
         for row in self.0.next(most).await? {
-            let place = Place { failed_at: row.try_get(1)?, task: row.try_get(0)? };
+            let place = DeadLetterPosition { failed_at: row.try_get(1)?, task: row.try_get(0)? };
             found.push((place.task, row.try_get(6)?, place));
         }
         self.0.terms.looked_at(self.0.snapshot, &found).await

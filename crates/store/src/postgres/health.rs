@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use deadpool_postgres::Client;
-use duly_core::ports::store::{Hint, Pulse, Result, Snapshots};
+use duly_core::ports::store::{Hint, Result, Snapshots, StoreHealth};
 use duly_core::time::Timestamp;
 
 use super::error::{self, Fault};
@@ -19,7 +19,7 @@ const ROOM_ROWS: u32 = 30_000;
 impl Snapshots for PostgresStore {}
 
 #[async_trait]
-impl Pulse for PostgresStore {
+impl StoreHealth for PostgresStore {
     async fn now(&self) -> Result<Timestamp> {
         if let Some(clock) = self.pool.clock() {
             return Ok(clock.now());

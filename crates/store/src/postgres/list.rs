@@ -112,7 +112,7 @@ fn failed() -> String {
 }
 
 impl Rows for Newest<'_> {
-    type Place = Uuid;
+    type Position = Uuid;
 
     async fn next(&mut self, most: u32) -> Result<Vec<Looked<Uuid>>> {
         let Self { snapshot, terms, source } = self;

@@ -44,10 +44,13 @@ pub(super) struct Looked<P> {
 
 /// Where rows come from, in the order of a list.
 pub(super) trait Rows {
-    type Place: Copy + Send;
+    type Position: Copy + Send;
 
     /// The next of them, so many at the most; none at the end.
-    fn next(&mut self, most: u32) -> impl Future<Output = Result<Vec<Looked<Self::Place>>>> + Send;
+    fn next(
+        &mut self,
+        most: u32,
+    ) -> impl Future<Output = Result<Vec<Looked<Self::Position>>>> + Send;
 }
 
 /// How full a page may become, and what it may cost.
@@ -91,7 +94,7 @@ pub(super) async fn fill<R: Rows + Send>(
     tenant: &TenantName,
     bounds: Bounds,
     mut rows: R,
-) -> Result<Page<R::Place>> {
+) -> Result<Page<R::Position>> {
     let mut choice = Choice { bounds, page: Page::empty(), ids: Vec::new(), bytes: 0, looked: 0 };
     let mut last = None;
     'full: for portion in Portions::new(bounds.tasks.saturating_add(1), bounds.rows) {

@@ -10,7 +10,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{COUNT_ROWS, QUEUE_LANES};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    self, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
+    self, ListQueues, Pause, PauseQueue, QueueList, QueuePosition, QueueState, Queues,
 };
 
 use self::running::running;
@@ -55,7 +55,7 @@ impl Queues for PostgresStore {
         Ok(known)
     }
 
-    async fn place(&self, tenant: &TenantName, id: TaskId) -> store::Result<Option<Place>> {
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> store::Result<Option<QueuePosition>> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
         Ok(place::place(&snapshot, tenant, id).await?)

@@ -15,8 +15,9 @@
 //! | deleted | ended tasks | [`deleted::delete_tasks`] | a verb |
 //! | | all tasks of a day | [`deleted::drop_day`] | a sweep |
 //!
-//! What [`changes::Changes`] receives is written by [`changes::Changes::write`], table by table. A feature that needs SQL for
-//! several places of one hook has one function in SQL that all of them call with the ids they wrote.
+//! [`changes::Changes::write`] writes what [`changes::Changes`] has collected, table by table. A feature
+//! that has to follow all parts of a hook has one function in SQL, which each part calls with the ids that
+//! it wrote.
 
 mod attempts;
 pub(super) mod changes;

@@ -5,7 +5,7 @@ mod groups;
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::limits::SCAN_ROWS;
-use duly_core::ports::store::{DeadList, DeadPlace, ListDead};
+use duly_core::ports::store::{DeadList, DeadPosition, ListDead};
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
 use rusqlite::{Connection, named_params};
@@ -34,12 +34,12 @@ pub(super) fn list(connection: &Connection, page: &ListDead) -> Result<DeadList>
     Ok(DeadList { tasks, next_before, scanned, partial })
 }
 
-fn find(connection: &Connection, page: &ListDead) -> Result<Page<DeadPlace>> {
+fn find(connection: &Connection, page: &ListDead) -> Result<Page<DeadPosition>> {
     let ListDead { tenant, filter, before, limit } = page;
     if !filter.allows(Status::Failed) || !filter::has_lane(connection, tenant, filter)? {
         return Ok(Page::empty());
     }
-    let end = |until| DeadPlace { failed_at: until, task: TaskId::from_bytes([0; 16]) };
+    let end = |until| DeadPosition { failed_at: until, task: TaskId::from_bytes([0; 16]) };
     let end = filter.until.map(end);
     let below = [*before, end].into_iter().flatten().min();
     let mut statement = connection.prepare_cached(&newest())?;
@@ -55,7 +55,7 @@ fn find(connection: &Connection, page: &ListDead) -> Result<Page<DeadPlace>> {
     page::fill(connection, tenant, bounds, || {
         let Some(row) = rows.next()? else { return Ok(None) };
         let (task, failed_at) = (TaskId::from_bytes(row.get(0)?), row.get(2)?);
-        let place = DeadPlace { failed_at: Timestamp::clamped(failed_at), task };
+        let place = DeadPosition { failed_at: Timestamp::clamped(failed_at), task };
         Ok(Some(Looked { task, verdict: row.get(1)?, place }))
     })
 }

@@ -158,7 +158,7 @@ pub(super) fn has_lane(
 
 /// Tells a connection what verdicts need to know that SQL cannot say. A text that cannot be read
 /// does not match: one damaged row must not hide the others.
-pub(super) fn teach(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("group_of", 1, flags, |context| {
         Ok(failure(context).map(|failure| ErrorGroup::of(&failure).to_bits()))

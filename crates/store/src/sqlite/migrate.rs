@@ -42,7 +42,7 @@ pub(super) fn up(connection: &mut Connection) -> Result<usize, Error> {
     let applied = usize::try_from(found).ok().filter(|found| *found <= known);
     let Some(applied) = applied else { return Err(Error::Newer { found, known }) };
     if applied < known {
-        teach(connection)?;
+        register_functions(connection)?;
     }
     for (number, script) in MIGRATIONS.iter().enumerate().skip(applied) {
         let transaction = connection.transaction()?;
@@ -64,7 +64,7 @@ pub(super) fn tables(connection: &Connection) -> rusqlite::Result<BTreeSet<Strin
 /// The tables that the first so many scripts make.
 pub(super) fn tables_of(version: usize) -> rusqlite::Result<BTreeSet<String>> {
     let connection = Connection::open_in_memory()?;
-    teach(&connection)?;
+    register_functions(&connection)?;
     for script in MIGRATIONS.iter().take(version) {
         connection.execute_batch(script)?;
     }
@@ -72,7 +72,7 @@ pub(super) fn tables_of(version: usize) -> rusqlite::Result<BTreeSet<String>> {
 }
 
 /// What scripts need to know that SQL cannot say.
-fn teach(connection: &Connection) -> rusqlite::Result<()> {
+fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("error_group", 1, flags, |arguments| {
         let text: Option<String> = arguments.get(0)?;
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn logs_that_stood_with_their_attempts_are_kept() {
         let mut connection = Connection::open_in_memory().unwrap();
-        teach(&connection).unwrap();
+        register_functions(&connection).unwrap();
         MIGRATIONS[..3].iter().for_each(|script| connection.execute_batch(script).unwrap());
         connection.pragma_update(None, "user_version", 3).unwrap();
         let insert = "INSERT INTO attempt VALUES (x'01', 7, 2, 3, 10, 20, NULL, '{}', ?)";

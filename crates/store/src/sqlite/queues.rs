@@ -11,7 +11,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{COUNT_ROWS, QUEUE_LANES};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    self, ListQueues, Pause, PauseQueue, Place, QueueList, QueueState, Queues,
+    self, ListQueues, Pause, PauseQueue, QueueList, QueuePosition, QueueState, Queues,
 };
 use duly_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -57,7 +57,7 @@ impl Queues for SqliteStore {
         self.ask(ResumeQueue { tenant: tenant.clone(), queue: queue.clone() }).await
     }
 
-    async fn place(&self, tenant: &TenantName, id: TaskId) -> store::Result<Option<Place>> {
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> store::Result<Option<QueuePosition>> {
         let (tenant, now) = (tenant.clone(), self.clock.now());
         self.readers.query(move |connection| place::place(connection, &tenant, id, now)).await
     }

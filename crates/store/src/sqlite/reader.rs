@@ -53,7 +53,7 @@ impl Readers {
 
     fn connect(&self) -> Result<Connection> {
         let connection = open::side(&self.path, Side::Read)?;
-        filter::teach(&connection)?;
+        filter::register_functions(&connection)?;
         Ok(connection)
     }
 

@@ -6,10 +6,10 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
-    ExtendLeases, Extended, GroupDead, ListDead, ListTasks, LogPage, OpenSession, PauseQueue,
-    Place, PurgeTasks, Put, PutSettings, QueueState, ReadLogs, Reap, ReplayTasks, Report, Reported,
-    RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
+    CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
+    ExtendLeases, Extended, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
+    PauseQueue, PurgeTasks, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap,
+    ReplayTasks, Report, Reported, RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -20,7 +20,7 @@ use crate::step::Why;
 pub(crate) enum Call {
     Submit(Submit),
     Open(OpenSession),
-    Beat(Beat),
+    Heartbeat(Heartbeat),
     End { session: SessionId, why: Why },
     Exchange(Exchange),
     Extend(ExtendLeases),
@@ -44,7 +44,7 @@ pub(crate) enum Call {
     Groups(GroupDead),
     Count(CountTasks),
     Queue(TenantName, QueueName),
-    Place(TenantName, TaskId),
+    QueuePosition(TenantName, TaskId),
 }
 
 /// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
@@ -78,7 +78,7 @@ pub(crate) enum Answer {
     Count(TaskCount),
     IsQueue(bool),
     Queue(Option<QueueState>),
-    Place(Option<Place>),
+    QueuePosition(Option<QueuePosition>),
 }
 
 /// The beats that a session was seen at, oldest first. They are tokens: another store has others.
@@ -92,7 +92,7 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
             store.open_session(session).await.unwrap();
             Answer::Opened
         }
-        Call::Beat(beat) => Answer::IsOpen(store.beat(beat).await.unwrap()),
+        Call::Heartbeat(beat) => Answer::IsOpen(store.beat(beat).await.unwrap()),
         Call::End { session, why } => {
             let ended = store.end_session(session, ending(beats, session, why)).await;
             Answer::PutBack(ended.unwrap().into_iter().collect())
@@ -171,7 +171,9 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
         }
         Call::Count(which) => Answer::Count(store.count(which).await.unwrap()),
         Call::Queue(tenant, queue) => Answer::Queue(store.queue(&tenant, &queue).await.unwrap()),
-        Call::Place(tenant, id) => Answer::Place(store.place(&tenant, id).await.unwrap()),
+        Call::QueuePosition(tenant, id) => {
+            Answer::QueuePosition(store.place(&tenant, id).await.unwrap())
+        }
         write => panic!("{write:?} is no query"),
     }
 }

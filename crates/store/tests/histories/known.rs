@@ -57,7 +57,7 @@ impl Known {
 
     /// Whether a step is about an open session, and there is none.
     pub(crate) fn needs_worker(&self, step: &Step) -> bool {
-        let (Step::Beat { who, .. }
+        let (Step::Heartbeat { who, .. }
         | Step::End { who, .. }
         | Step::Exchange { who, .. }
         | Step::Extend { who, .. }

@@ -10,9 +10,9 @@ use duly_core::limits::LOG_BYTES;
 use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    Beat, CancelTasks, DeleteTasks, EditTask, Exchange, Extend, ExtendLeases, Home, OpenSession,
-    PauseQueue, PurgeTasks, PutSettings, Reap, Replay, ReplayTasks, Report, ReportItem, RetryTasks,
-    Submit, Sweep, TaskChange,
+    CancelTasks, DeleteTasks, EditTask, Exchange, Extend, ExtendLeases, Heartbeat, Home,
+    OpenSession, PauseQueue, PurgeTasks, PutSettings, Reap, Replay, ReplayTasks, Report,
+    ReportItem, RetryTasks, Submit, Sweep, TaskChange,
 };
 use duly_core::progress::Progress;
 use duly_core::settings::Settings;
@@ -54,7 +54,7 @@ impl Known {
         Some(match step {
             Step::Submit { tasks, offer } => self.submit(&tasks, offer),
             Step::Open(step) => self.open(step),
-            Step::Beat { who, received, unstarted } => self.beat(who, &received, &unstarted),
+            Step::Heartbeat { who, received, unstarted } => self.beat(who, &received, &unstarted),
             Step::End { who, why } => Call::End { session: self.who(who), why },
             Step::Exchange { who, finishes, claim } => self.exchange(who, &finishes, claim),
             Step::Extend { who, leases } => self.extend(who, &leases),
@@ -159,7 +159,11 @@ impl Known {
         let last = self.worker(who).map_or(0, |worker| worker.sequence);
         let received = received.iter().map(|back| last.saturating_sub(u64::from(*back)));
         let unstarted = unstarted.iter().map(|which| self.which(session, *which).0);
-        Call::Beat(Beat { session, received: received.collect(), unstarted: unstarted.collect() })
+        Call::Heartbeat(Heartbeat {
+            session,
+            received: received.collect(),
+            unstarted: unstarted.collect(),
+        })
     }
 
     fn exchange(&self, who: Who, finishes: &[FinishStep], claim: Option<ClaimStep>) -> Call {

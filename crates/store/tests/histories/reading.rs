@@ -6,7 +6,7 @@ use duly_core::error_group::ErrorGroup;
 use duly_core::filter::Filter;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CountTasks, DeadPlace, GroupDead, ListDead, ListTasks, LogPlace, ReadLogs,
+    CountTasks, DeadPosition, GroupDead, ListDead, ListTasks, LogPosition, ReadLogs,
 };
 use duly_core::state::Status;
 use duly_core::task::{Failure, Task};
@@ -31,16 +31,16 @@ impl Known {
             ReadStep::Queue { queue: other, tenant: foreign } => {
                 Call::Queue(tenant(foreign), queue(other))
             }
-            ReadStep::Place { what, tenant: other } => {
+            ReadStep::QueuePosition { what, tenant: other } => {
                 let waits = |task: &Task| task.status == Status::Pending;
-                Call::Place(tenant(other), self.what_fits(what, waits))
+                Call::QueuePosition(tenant(other), self.what_fits(what, waits))
             }
             ReadStep::Get { what, tenant: other } => Call::Get(tenant(other), self.what(what)),
             ReadStep::Attempts { what, tenant: other } => {
                 Call::Attempts(tenant(other), self.what(what))
             }
             ReadStep::Logs { what, tenant: other, epoch, after: (attempt, offset), limit } => {
-                let after = LogPlace { epoch: attempt.into(), offset: offset.into() };
+                let after = LogPosition { epoch: attempt.into(), offset: offset.into() };
                 let (tenant, task, epoch) = (tenant(other), self.what(what), epoch.map(Into::into));
                 Call::Logs(ReadLogs { tenant, task, epoch, after, limit: usize::from(limit) * 100 })
             }
@@ -51,8 +51,10 @@ impl Known {
             }
             ReadStep::Dead { which, limit, skip } => {
                 let mut dead = self.state.values().filter(|task| task.status == Status::Failed);
-                let place =
-                    |task: &Task| DeadPlace { failed_at: task.finished_at.unwrap(), task: task.id };
+                let place = |task: &Task| DeadPosition {
+                    failed_at: task.finished_at.unwrap(),
+                    task: task.id,
+                };
                 let before = dead.next().map(place).filter(|_| skip);
                 let (tenant, filter) = self.filter(which, true);
                 Call::Dead(ListDead { tenant, filter, before, limit })

@@ -175,7 +175,7 @@ pub(crate) enum ReadStep {
     Groups { which: FilterStep },
     Count { which: FilterStep },
     Queue { queue: bool, tenant: bool },
-    Place { what: What, tenant: bool },
+    QueuePosition { what: What, tenant: bool },
 }
 
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ pub(crate) enum Step {
         offer: Option<(Who, ClaimStep)>,
     },
     Open(OpenStep),
-    Beat {
+    Heartbeat {
         who: Who,
         received: Vec<u8>,
         unstarted: Vec<Which>,

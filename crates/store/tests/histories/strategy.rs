@@ -168,7 +168,7 @@ fn open() -> impl Strategy<Value = OpenStep> {
 
 fn beat() -> impl Strategy<Value = Step> {
     (holder(), vec(0..3_u8, 0..3), vec(which(), 0..3))
-        .prop_map(|(who, received, unstarted)| Step::Beat { who, received, unstarted })
+        .prop_map(|(who, received, unstarted)| Step::Heartbeat { who, received, unstarted })
 }
 
 fn finish() -> impl Strategy<Value = FinishStep> {
@@ -285,6 +285,7 @@ fn read() -> impl Strategy<Value = ReadStep> {
         filter().prop_map(|which| ReadStep::Count { which }),
         (weighted_bool(), weighted_bool())
             .prop_map(|(queue, tenant)| ReadStep::Queue { queue, tenant }),
-        (what(), weighted_bool()).prop_map(|(what, tenant)| ReadStep::Place { what, tenant }),
+        (what(), weighted_bool())
+            .prop_map(|(what, tenant)| ReadStep::QueuePosition { what, tenant }),
     ]
 }

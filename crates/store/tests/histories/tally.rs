@@ -6,7 +6,7 @@ use std::fmt;
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Outcome};
-use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::ports::store::{
     Controlled, Exchange, Extended, ListDead, ListTasks, Put, Submit, Submitted,
 };
@@ -150,7 +150,7 @@ impl Tally {
             }
             (_, Answer::Pages(pages)) => self.note_pages(call, pages),
             (_, Answer::IsQueue(known)) => self.count(format!("pause or resume {known}")),
-            (_, Answer::Place(Some(_))) => self.count("place in a queue"),
+            (_, Answer::QueuePosition(Some(_))) => self.count("place in a queue"),
             (_, Answer::IsOpen(open)) => self.count(format!("beat {open}")),
             (Call::End { why, .. }, Answer::PutBack(held)) if !held.is_empty() => {
                 self.count(format!("end {why:?} with leases"));
@@ -232,7 +232,7 @@ impl Tally {
         match &leases[..] {
             [] => self.count("claim of nothing"),
             [lease, ..] if held(&lease.task, lease.epoch) => self.count("claim again"),
-            [lease] if losses(&lease.task) >= SUSPECT_LOSSES => {
+            [lease] if losses(&lease.task) >= QUARANTINE_LOSSES => {
                 self.count("quarantined task granted alone")
             }
             _ => self.count("claim granted"),

@@ -7,7 +7,8 @@ use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Home, ListTasks, LogPlace, OpenSession, OpenedSession, Put, ReadLogs, Rules, Store, Submitted,
+    Home, ListTasks, LogPosition, OpenSession, OpenedSession, Put, ReadLogs, Rules, Store,
+    Submitted,
 };
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
@@ -100,7 +101,7 @@ impl<S: Subject> World<S> {
     fn learn(&mut self, call: &Call, answer: &Answer) {
         match (call, answer) {
             (Call::Open(session), _) => self.learn_session(session),
-            (Call::Beat(beat), Answer::IsOpen(true)) => {
+            (Call::Heartbeat(beat), Answer::IsOpen(true)) => {
                 let beaten = self.known.workers.iter_mut().find(|it| it.id == beat.session);
                 beaten.into_iter().for_each(|worker| worker.beats += 1);
             }
@@ -189,7 +190,7 @@ impl<S: Subject> World<S> {
         let (expected, found) =
             (model.attempts(owner, id).await, subject.attempts(owner, id).await);
         assert_eq!(found.unwrap(), expected.unwrap(), "the attempts of {id}");
-        let (tenant, after) = (owner.clone(), LogPlace::default());
+        let (tenant, after) = (owner.clone(), LogPosition::default());
         let read = ReadLogs { tenant, task: id, epoch: None, after, limit: usize::MAX };
         let (expected, found) = (model.logs(read.clone()).await, subject.logs(read).await);
         assert_eq!(found.unwrap(), expected.unwrap(), "the logs of {id}");

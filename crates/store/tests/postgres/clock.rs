@@ -8,7 +8,7 @@ use duly_core::back_off::BackOff;
 use duly_core::id::TaskId;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    Control as _, Controlled, EditTask, Pulse as _, Rules, Submit, Submitted, TaskChange,
+    Control as _, Controlled, EditTask, Rules, StoreHealth as _, Submit, Submitted, TaskChange,
     Tasks as _,
 };
 use duly_core::submit::Start;

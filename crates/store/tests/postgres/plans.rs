@@ -10,7 +10,7 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Beat, CancelTasks, Claim, Control as _, Exchange, Extend, ExtendLeases, Home, Leases as _,
+    CancelTasks, Claim, Control as _, Exchange, Extend, ExtendLeases, Heartbeat, Home, Leases as _,
     Reap, Replay, ReplayTasks, Sessions as _, Submit, Submitted, Tasks as _,
 };
 use duly_core::task::{Failure, NewTask};
@@ -203,8 +203,11 @@ async fn every_call(it: &Watched) {
     let extend = |it: &Lease| Extend { task: it.task, epoch: it.epoch, by: DAY };
     let order = ExtendLeases { session, leases: leases[35..45].iter().map(extend).collect() };
     it.see("extend", node.extend(order)).await.unwrap();
-    let beat =
-        Beat { session, received: vec![claim.unwrap().sequence], unstarted: vec![leases[0].task] };
+    let beat = Heartbeat {
+        session,
+        received: vec![claim.unwrap().sequence],
+        unstarted: vec![leases[0].task],
+    };
     assert!(it.see("beat", node.beat(beat)).await.unwrap());
     let (ended, rest) = (success(&leases[30..50]), [&leases[..30], &leases[50..]].concat());
     let claim = it.claim(20);

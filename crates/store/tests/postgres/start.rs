@@ -1,6 +1,6 @@
 //! Databases that cannot be used.
 
-use duly_core::ports::store::{Pulse as _, Rules};
+use duly_core::ports::store::{Rules, StoreHealth as _};
 use duly_core::time::Timestamp;
 use duly_store::postgres::{OpenError, PostgresStore, scratch};
 

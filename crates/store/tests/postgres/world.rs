@@ -9,8 +9,8 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Exchange, Expiry as _, Home, Leases as _, OpenSession, Pulse as _, Rules, Sessions as _,
-    Submit, Submitted, Sweep, Tasks as _,
+    Claim, Exchange, Expiry as _, Home, Leases as _, OpenSession, Rules, Sessions as _,
+    StoreHealth as _, Submit, Submitted, Sweep, Tasks as _,
 };
 use duly_core::state::Status;
 use duly_core::task::{NewTask, Priority};

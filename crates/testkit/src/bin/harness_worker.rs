@@ -1,4 +1,4 @@
-//! A worker process of the harness: the protocol of any worker elsewhere, and handlers that write
+//! A worker process of the harness: the protocol of any remote worker, and handlers that write
 //! down what they do before anybody else can know of it.
 //!
 //! `harness_worker SERVER EFFECTS NAME CONCURRENCY`; it ends with its standard input.
@@ -15,7 +15,7 @@ use duly_client::{Client, RemoteSource};
 use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::ports::store::{ReportItem, Reported};
-use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
+use duly_core::ports::work_source::{Closed, ReportFailed, TakenBack, UnstartedReply, WorkSource};
 use duly_engine::random::OsRandom;
 use duly_testkit::effects::{Effect, Ev, Kind};
 use duly_testkit::history::file;
@@ -145,11 +145,11 @@ impl WorkSource for Recording {
         self.source.taken_back().await
     }
 
-    async fn roll_call(&self) -> RollCall {
-        self.source.roll_call().await
+    async fn unstarted_request(&self) -> UnstartedReply {
+        self.source.unstarted_request().await
     }
 
-    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, ReportFailed> {
         self.source.report(batch).await
     }
 

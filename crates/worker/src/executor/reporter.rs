@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use duly_core::limits::{REPORT_INTERVAL, STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::Reported;
-use duly_core::ports::work_source::{TakenBack, Unheard, Why, WorkSource};
+use duly_core::ports::work_source::{ReportFailed, TakenBack, Why, WorkSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep};
@@ -31,7 +31,7 @@ pub(super) struct Reporter {
 /// A `report` without an answer so far.
 struct Call {
     reports: Vec<PendingReport>,
-    answer: BoxFuture<'static, Result<Vec<Reported>, Unheard>>,
+    answer: BoxFuture<'static, Result<Vec<Reported>, ReportFailed>>,
 }
 
 impl Reporter {
@@ -90,7 +90,10 @@ impl Reporter {
 }
 
 /// Applies the answers. Returns the leases that are gone.
-fn settle(reports: &[PendingReport], answer: Result<Vec<Reported>, Unheard>) -> Vec<TakenBack> {
+fn settle(
+    reports: &[PendingReport],
+    answer: Result<Vec<Reported>, ReportFailed>,
+) -> Vec<TakenBack> {
     let answers = answer.unwrap_or_default();
     let mut gone = Vec::new();
     for (position, report) in reports.iter().enumerate() {

@@ -10,7 +10,7 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
 use duly_core::ports::store::{ReportItem, Reported};
-use duly_core::ports::work_source::{Closed, RollCall, TakenBack, Unheard, WorkSource};
+use duly_core::ports::work_source::{Closed, ReportFailed, TakenBack, UnstartedReply, WorkSource};
 use duly_core::time::Timestamp;
 use duly_worker::{Concurrency, Config, Executor, ExecutorReport, Registry};
 use tokio::sync::watch;
@@ -48,7 +48,7 @@ pub(crate) struct Seen {
     /// Leases that are gone and that the worker was not told about.
     pub(crate) taken_back: Vec<TakenBack>,
     /// The source asks which leases have not started.
-    pub(crate) roll_call: bool,
+    pub(crate) unstarted_request: bool,
     /// The worker's answers.
     pub(crate) unstarted: Option<Vec<TaskId>>,
 }
@@ -84,7 +84,7 @@ impl Source {
 
     /// The worker's answer to which leases have not started.
     pub(crate) async fn call_roll(&self) -> Vec<TaskId> {
-        self.change(|seen| (seen.roll_call, seen.unstarted) = (true, None));
+        self.change(|seen| (seen.unstarted_request, seen.unstarted) = (true, None));
         self.until(|seen| seen.unstarted.is_some()).await;
         self.seen().unstarted.unwrap()
     }
@@ -135,18 +135,18 @@ impl WorkSource for Source {
         leases
     }
 
-    async fn roll_call(&self) -> RollCall {
-        drop(self.0.subscribe().wait_for(|seen| seen.roll_call).await.unwrap());
-        self.change(|seen| seen.roll_call = false);
+    async fn unstarted_request(&self) -> UnstartedReply {
+        drop(self.0.subscribe().wait_for(|seen| seen.unstarted_request).await.unwrap());
+        self.change(|seen| seen.unstarted_request = false);
         let seen = Arc::clone(&self.0);
         Box::new(move |tasks| seen.send_modify(|seen| seen.unstarted = Some(tasks)))
     }
 
-    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, Unheard> {
+    async fn report(&self, batch: Vec<ReportItem>) -> Result<Vec<Reported>, ReportFailed> {
         let count = batch.len();
         self.change(|seen| seen.reports.push((Instant::now(), batch)));
         drop(self.0.subscribe().wait_for(|seen| !seen.reports_hang).await.unwrap());
-        self.seen().reported.map(|answer| vec![answer; count]).ok_or(Unheard)
+        self.seen().reported.map(|answer| vec![answer; count]).ok_or(ReportFailed)
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {

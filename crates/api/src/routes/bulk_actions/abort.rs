@@ -10,6 +10,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::{BulkActionNotFound, UnexpectedFields};
 use crate::routes::PathId;
 use crate::{body, fields};
 
@@ -24,12 +25,10 @@ use crate::{body, fields};
         first 13 or more characters if they are those of one only")),
     responses(
         (status = 200, description = "The bulk action, aborted", body = BulkView),
-        (status = 404, description = "`BULK_ACTION_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        BulkActionNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has ended", body = Problem,
             content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`: it takes none", body = Problem,
-            content_type = "application/problem+json"),
+        UnexpectedFields,
     ),
 )]
 pub(crate) async fn abort_bulk_action(

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use duly_client::wire::{BulkView, Problem};
+use duly_client::wire::BulkView;
 
 use super::{absent, bulk_id};
 use crate::access::Access;
@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::query;
+use crate::responses::{AmbiguousId, BulkActionNotFound};
 use crate::routes::PathId;
 use crate::routes::tasks::get::patience;
 
@@ -28,10 +29,8 @@ use crate::routes::tasks::get::patience;
     ),
     responses(
         (status = 200, description = "The bulk action", body = BulkView),
-        (status = 404, description = "`BULK_ACTION_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        BulkActionNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn get_bulk_action(

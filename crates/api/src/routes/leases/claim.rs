@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::SessionEnded;
 use crate::{body, lease_fields};
 
 /// Get work
@@ -24,8 +25,7 @@ use crate::{body, lease_fields};
     request_body(content = ClaimRequest),
     responses(
         (status = 200, description = "The leases, perhaps none", body = ClaimAnswer),
-        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
+        SessionEnded,
         (status = 422, description = "`INVALID_FIELDS`", body = Problem,
             content_type = "application/problem+json"),
     ),

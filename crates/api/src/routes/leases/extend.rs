@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::SessionEnded;
 use crate::{body, lease_fields};
 
 /// Ask for more time
@@ -20,8 +21,7 @@ use crate::{body, lease_fields};
     request_body(content = ExtendRequest, description = "At most 1,000 leases"),
     responses(
         (status = 200, description = "One answer per lease, in order", body = ExtendAnswer),
-        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
+        SessionEnded,
         (status = 422, description = "`INVALID_FIELDS`; nothing was changed", body = Problem,
             content_type = "application/problem+json"),
     ),

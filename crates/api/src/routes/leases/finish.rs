@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::SessionNotFound;
 use crate::{body, lease_fields};
 
 /// Commit outcomes
@@ -22,8 +23,7 @@ use crate::{body, lease_fields};
     request_body(content = FinishRequest, description = "At most 1,000 outcomes and 32 MiB"),
     responses(
         (status = 200, description = "One answer per outcome, in order", body = FinishAnswer),
-        (status = 404, description = "`SESSION_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        SessionNotFound,
         (status = 422, description = "`INVALID_FIELDS`; nothing was committed", body = Problem,
             content_type = "application/problem+json"),
     ),

@@ -10,6 +10,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::SessionEnded;
 use crate::{body, lease_fields};
 
 /// Say how far attempts are
@@ -22,8 +23,7 @@ use crate::{body, lease_fields};
     request_body(content = ProgressRequest, description = "At most 1,000 items and 32 MiB"),
     responses(
         (status = 200, description = "One answer per item, in order", body = ReportAnswer),
-        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
+        SessionEnded,
         (status = 422, description = "`INVALID_FIELDS`; nothing was kept", body = Problem,
             content_type = "application/problem+json"),
     ),
@@ -47,8 +47,7 @@ pub(crate) async fn report_progress(
     request_body(content = LogsRequest, description = "At most 1,000 items and 32 MiB"),
     responses(
         (status = 200, description = "One answer per item, in order", body = ReportAnswer),
-        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
+        SessionEnded,
         (status = 422, description = "`INVALID_FIELDS`; nothing was kept", body = Problem,
             content_type = "application/problem+json"),
     ),

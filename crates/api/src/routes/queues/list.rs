@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use duly_client::wire::{Problem, QueuePage};
+use duly_client::wire::QueuePage;
 use duly_core::limits::{DEFAULT_PAGE, LIST_COUNT_ROWS, PAGE};
 use duly_core::ports::store::{ListQueues, QueueList};
 
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::ApiError;
+use crate::responses::InvalidCursor;
 use crate::{cursor, query};
 
 /// List queues
@@ -29,8 +30,7 @@ use crate::{cursor, query};
     ),
     responses(
         (status = 200, description = "One page", body = QueuePage),
-        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
-            content_type = "application/problem+json"),
+        InvalidCursor,
     ),
 )]
 pub(crate) async fn list_queues(

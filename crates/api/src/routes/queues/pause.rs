@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::{QueueNotFound, UnexpectedFields};
 use crate::routes::PathId;
 use crate::{body, fields, order_fields};
 
@@ -59,10 +60,8 @@ fn too_many() -> ApiError {
     params(("queue" = String, Path, description = "The queue's name")),
     responses(
         (status = 200, description = "The queue, going on", body = QueueView),
-        (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`: it takes none", body = Problem,
-            content_type = "application/problem+json"),
+        QueueNotFound,
+        UnexpectedFields,
     ),
 )]
 pub(crate) async fn resume_queue(

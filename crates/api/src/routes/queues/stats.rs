@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use duly_client::wire::{Problem, QueueView};
+use duly_client::wire::QueueView;
 
 use super::{absent, queue_name, view};
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::QueueNotFound;
 use crate::routes::PathId;
 
 /// Look at a queue
@@ -20,8 +21,7 @@ use crate::routes::PathId;
     params(("queue" = String, Path, description = "The queue's name")),
     responses(
         (status = 200, description = "The queue", body = QueueView),
-        (status = 404, description = "`QUEUE_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        QueueNotFound,
     ),
 )]
 pub(crate) async fn queue_stats(

@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use duly_client::wire::{HeartbeatAnswer, HeartbeatRequest, Problem};
+use duly_client::wire::{HeartbeatAnswer, HeartbeatRequest};
 
 use super::session_id;
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::SessionEnded;
 use crate::routes::PathId;
 use crate::{body, session_fields};
 
@@ -24,8 +25,7 @@ use crate::{body, session_fields};
         out by a worker that holds nothing"),
     responses(
         (status = 200, description = "The news", body = HeartbeatAnswer),
-        (status = 404, description = "`SESSION_NOT_FOUND`: register again", body = Problem,
-            content_type = "application/problem+json"),
+        SessionEnded,
     ),
 )]
 pub(crate) async fn beat_session(

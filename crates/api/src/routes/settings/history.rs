@@ -3,15 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use duly_client::wire::{Problem, SettingsPage, SettingsVersion};
+use duly_client::wire::{SettingsPage, SettingsVersion};
 use duly_core::limits::{DEFAULT_PAGE, SETTINGS_VERSIONS};
 use duly_core::ports::store::ListSettings;
 
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
-use crate::cursor::{Scope, SettingsPlace};
+use crate::cursor::{Scope, SettingsPosition};
 use crate::error::ApiError;
+use crate::responses::InvalidCursor;
 use crate::{cursor, query};
 
 /// List the versions of the settings
@@ -27,8 +28,7 @@ use crate::{cursor, query};
     ),
     responses(
         (status = 200, description = "One page", body = SettingsPage),
-        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
-            content_type = "application/problem+json"),
+        InvalidCursor,
     ),
 )]
 pub(crate) async fn list_settings(
@@ -39,13 +39,14 @@ pub(crate) async fn list_settings(
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, SETTINGS_VERSIONS)?;
     let scope = Scope { tenant: &caller.tenant, filter: "" };
-    let place = cursor.map(|cursor| cursor::decode::<SettingsPlace>(scope, &cursor)).transpose()?;
+    let place =
+        cursor.map(|cursor| cursor::decode::<SettingsPosition>(scope, &cursor)).transpose()?;
     // One more than asked for tells whether there is another page.
     let page = ListSettings { before: place.map(|place| place.0), limit: limit + 1 };
     let mut versions = app.engine.settings_history(page).await?;
     let more = versions.len() > limit as usize;
     versions.truncate(limit as usize);
-    let last = versions.last().filter(|_| more).map(|last| SettingsPlace(last.version));
+    let last = versions.last().filter(|_| more).map(|last| SettingsPosition(last.version));
     let next_cursor = last.map(|last| cursor::encode(scope, &last));
     let items = versions.into_iter().map(SettingsVersion::from).collect();
     Ok(Json(SettingsPage { items, next_cursor }))

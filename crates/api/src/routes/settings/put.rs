@@ -3,13 +3,14 @@
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use duly_client::wire::{Problem, SettingsAnswer, SettingsRequest};
+use duly_client::wire::{SettingsAnswer, SettingsRequest};
 use duly_core::limits::BODY_BYTES;
 
 use super::answer;
 use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::responses::{IfMatchRequired, VersionMismatch};
 use crate::{body, if_match, settings_fields};
 
 /// Change the settings
@@ -26,10 +27,8 @@ use crate::{body, if_match, settings_fields};
     responses(
         (status = 200, description = "The settings, changed", body = SettingsAnswer, headers(
             ("ETag" = String, description = "The new version, quoted"))),
-        (status = 412, description = "`VERSION_MISMATCH`: somebody has changed them since",
-            body = Problem, content_type = "application/problem+json"),
-        (status = 428, description = "`IF_MATCH_REQUIRED`", body = Problem,
-            content_type = "application/problem+json"),
+        VersionMismatch,
+        IfMatchRequired,
     ),
 )]
 pub(crate) async fn put_settings(

@@ -10,6 +10,7 @@ use super::answer;
 use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::responses::{IfMatchRequired, VersionMismatch};
 use crate::{body, if_match, settings_fields};
 
 /// Go back to older settings
@@ -26,10 +27,8 @@ use crate::{body, if_match, settings_fields};
             ("ETag" = String, description = "The new version, quoted"))),
         (status = 404, description = "`VERSION_NOT_FOUND`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 412, description = "`VERSION_MISMATCH`: somebody has changed them since",
-            body = Problem, content_type = "application/problem+json"),
-        (status = 428, description = "`IF_MATCH_REQUIRED`", body = Problem,
-            content_type = "application/problem+json"),
+        VersionMismatch,
+        IfMatchRequired,
     ),
 )]
 pub(crate) async fn roll_back_settings(

@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use duly_client::wire::{AttemptPage, AttemptView, Problem};
+use duly_client::wire::{AttemptPage, AttemptView};
 
 use super::get::{absent, task_id};
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::PathId;
 
 /// List the attempts of a task
@@ -22,10 +23,8 @@ use crate::routes::PathId;
         or more characters if they are those of one task only")),
     responses(
         (status = 200, description = "The attempts, perhaps none", body = AttemptPage),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn list_attempts(

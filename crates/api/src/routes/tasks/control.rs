@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::{PayloadTooLarge, TaskNotFound};
 use crate::routes::PathId;
 use crate::{body, fields, order_fields, task_fields};
 
@@ -30,8 +31,7 @@ use crate::{body, fields, order_fields, task_fields};
     request_body(content = Option<CancelRequest>, description = "May be left out"),
     responses(
         (status = 200, description = "The task, cancelled", body = TaskView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has ended", body = Problem,
             content_type = "application/problem+json"),
     ),
@@ -61,12 +61,10 @@ pub(crate) async fn cancel_task(
     request_body(content = Option<ReplayRequest>, description = "May be left out"),
     responses(
         (status = 200, description = "The task, waiting for its next run", body = TaskView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has not ended", body = Problem,
             content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
+        PayloadTooLarge,
     ),
 )]
 pub(crate) async fn replay_task(
@@ -94,12 +92,10 @@ pub(crate) async fn replay_task(
     request_body(content = EditRequest),
     responses(
         (status = 200, description = "The task, changed", body = TaskView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it does not wait", body = Problem,
             content_type = "application/problem+json"),
-        (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
+        PayloadTooLarge,
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`", body = Problem,
             content_type = "application/problem+json"),
     ),
@@ -127,8 +123,7 @@ pub(crate) async fn edit_task(
         or more characters if they are those of one task only")),
     responses(
         (status = 200, description = "The task, due now", body = TaskView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it does not wait for a retry",
             body = Problem, content_type = "application/problem+json"),
     ),

@@ -10,6 +10,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::TaskNotFound;
 use crate::routes::PathId;
 
 /// Delete a task
@@ -23,8 +24,7 @@ use crate::routes::PathId;
         if they are those of one task only")),
     responses(
         (status = 204, description = "The task is gone"),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has not ended, or is \
             one of the system's own", body = Problem, content_type = "application/problem+json"),
     ),

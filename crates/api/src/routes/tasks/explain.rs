@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use duly_client::wire::{ExplainView, Problem, ReasonCode, ReasonView};
+use duly_client::wire::{ExplainView, ReasonCode, ReasonView};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Counted, Pause};
 use duly_core::state::Status;
@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::PathId;
 
 /// Tell why a task does not run
@@ -26,10 +27,8 @@ use crate::routes::PathId;
         or more characters if they are those of one task only")),
     responses(
         (status = 200, description = "The reasons", body = ExplainView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn explain_task(
@@ -57,7 +56,7 @@ fn view(task: &Task, reason: Reason) -> ReasonView {
             ReasonView { paused: Some(pause.into()), ..plain(ReasonCode::QueuePaused) }
         }
         Reason::NoWorker | Reason::WorkersDrain { .. } => plain(ReasonCode::NoWorker),
-        Reason::Suspect => plain(ReasonCode::Suspect),
+        Reason::Quarantined => plain(ReasonCode::Quarantined),
         Reason::BehindOthers(ahead) => {
             ReasonView { ahead: Some(ahead.into()), ..plain(ReasonCode::BehindOthers) }
         }
@@ -86,7 +85,7 @@ fn words(task: &Task, reason: &Reason) -> String {
         Reason::WorkersDrain { workers } => format!(
             "all live workers that serve the type {task_type} in the queue {queue} drain: {workers}"
         ),
-        Reason::Suspect => format!(
+        Reason::Quarantined => format!(
             "its workers died {} times, so it waits for one that runs nothing else",
             task.losses
         ),
@@ -129,7 +128,7 @@ fn next(task: &Task, reason: &Reason) -> Option<String> {
             Some("duly worker list, then duly worker drain ID --resume".to_owned())
         }
         Reason::BehindOthers(_) => Some(format!("duly task edit {id} --priority 9")),
-        Reason::Suspect => Some(format!("duly task attempts {id}")),
+        Reason::Quarantined => Some(format!("duly task attempts {id}")),
         Reason::Ended if task.status == Status::Success => None,
         Reason::Ended => Some(format!("duly task replay {id}")),
         Reason::Next { .. } | Reason::Running => Some(format!("duly task get {id} --wait")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use duly_client::wire::{Problem, TaskView};
+use duly_client::wire::TaskView;
 use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
 use duly_core::name::TenantName;
@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::{PathId, resolve_id};
 use crate::{duration, query};
 
@@ -32,10 +33,8 @@ use crate::{duration, query};
     ),
     responses(
         (status = 200, description = "The task", body = TaskView),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        TaskNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn get_task(

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use duly_client::wire::{Problem, TaskPage, TaskView};
+use duly_client::wire::{TaskPage, TaskView};
 use duly_core::filter::Filter;
 use duly_core::limits::{DEFAULT_PAGE, PAGE};
 use duly_core::ports::store::{ListTasks, TaskList};
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::ApiError;
+use crate::responses::InvalidCursor;
 use crate::{cursor, query};
 
 /// List tasks
@@ -35,8 +36,7 @@ use crate::{cursor, query};
     ),
     responses(
         (status = 200, description = "One page", body = TaskPage),
-        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
-            content_type = "application/problem+json"),
+        InvalidCursor,
     ),
 )]
 pub(crate) async fn list_tasks(

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
-use duly_client::wire::{LogPageView, LogPartView, Problem};
+use duly_client::wire::{LogPageView, LogPartView};
 use duly_core::limits::{DEFAULT_LOG_PAGE_BYTES, LOG_PAGE_BYTES};
-use duly_core::ports::store::{LogPage, LogPlace, ReadLogs};
+use duly_core::ports::store::{LogPage, LogPosition, ReadLogs};
 
 use super::get::{absent, patience, task_id};
 use crate::access::Access;
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::{ApiError, Code};
+use crate::responses::{AmbiguousId, InvalidCursor, TaskNotFound};
 use crate::routes::PathId;
 use crate::{cursor, query};
 
@@ -39,12 +40,9 @@ use crate::{cursor, query};
     ),
     responses(
         (status = 200, description = "The next pieces, perhaps none", body = LogPageView),
-        (status = 400, description = "`INVALID_PARAMETER`, `INVALID_CURSOR`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 404, description = "`TASK_NOT_FOUND`", body = Problem,
-            content_type = "application/problem+json"),
-        (status = 409, description = "`AMBIGUOUS_ID`", body = Problem,
-            content_type = "application/problem+json"),
+        InvalidCursor,
+        TaskNotFound,
+        AmbiguousId,
     ),
 )]
 pub(crate) async fn read_logs(
@@ -61,7 +59,7 @@ pub(crate) async fn read_logs(
     let task = task_id(&app, tenant, id).await?;
     let name = task.to_string();
     let scope = Scope { tenant, filter: &name };
-    let after = after.map_or(Ok(LogPlace::default()), |after| place(scope, &after))?;
+    let after = after.map_or(Ok(LogPosition::default()), |after| place(scope, &after))?;
     let limit = limit as usize;
     let read = ReadLogs { tenant: tenant.clone(), task, epoch, after, limit };
     let page = app.engine.logs(read, wait).await?;
@@ -70,7 +68,7 @@ pub(crate) async fn read_logs(
     Ok(Json(LogPageView { items, next: cursor::encode(scope, &next), live }))
 }
 
-fn place(scope: Scope<'_>, after: &str) -> Result<LogPlace, ApiError> {
+fn place(scope: Scope<'_>, after: &str) -> Result<LogPosition, ApiError> {
     let detail = "take `after` from the `next` of the same task's logs, or leave it out";
     cursor::decode(scope, after).map_err(|_| ApiError::new(Code::InvalidCursor, detail))
 }

@@ -17,6 +17,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::PayloadTooLarge;
 use crate::{body, query, task_fields};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -42,8 +43,7 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
             ("Location" = String, description = "Where to read the task"))),
         (status = 200, description = "The idempotency key led to a task taken before",
             body = TaskView, headers(("Idempotency-Replayed" = bool, description = "`true`"))),
-        (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
-            content_type = "application/problem+json"),
+        PayloadTooLarge,
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`, \
             `CONFLICTING_FIELDS`, `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`", body = Problem,
             content_type = "application/problem+json"),

@@ -27,7 +27,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
         local = local.min(engine::backlog(run.new_site("local").await?, tasks).await?.1);
         remote = remote.min(backlog(run.new_site("remote").await?, tasks).await?);
     }
-    let figure = Figure::rate("worker elsewhere: drain over HTTP", tasks, remote);
+    let figure = Figure::rate("remote worker: drain over HTTP", tasks, remote);
     run.add(figure.compare_rate(tasks, local).must(Target::Ratio(0.5)).stretch(Target::Ratio(0.7)));
     Ok(())
 }

@@ -82,6 +82,6 @@ pub trait Bulk {
     async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>>;
 
     /// Carries out an order and notes how far it has come, both or neither. Nothing if the lease is
-    /// gone: whoever was taken for dead, or was told to stop, changes nothing any more.
+    /// gone: a worker that counts as dead, or was told to stop, changes nothing.
     async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>>;
 }

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 
 /// A place in the list of dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DeadPlace {
+pub struct DeadPosition {
     /// When the task failed.
     pub failed_at: Timestamp,
     /// Which of those that failed then.
@@ -27,7 +27,7 @@ pub struct ListDead {
     /// Which; its times are those of the failures.
     pub filter: Filter,
     /// Only those below this place.
-    pub before: Option<DeadPlace>,
+    pub before: Option<DeadPosition>,
     /// How many.
     pub limit: u32,
 }
@@ -38,7 +38,7 @@ pub struct DeadList {
     /// The tasks, last failure first.
     pub tasks: Vec<Task>,
     /// Where the next page starts, if there is one.
-    pub next_before: Option<DeadPlace>,
+    pub next_before: Option<DeadPosition>,
     /// How many of the tenant's dead letters were looked at.
     pub scanned: u32,
     /// Whether it ended because it had looked at as many as it may, although it was not full.

@@ -22,8 +22,8 @@ pub struct Leader {
 /// The one lead that nodes share.
 #[async_trait]
 pub trait Leadership {
-    /// Takes the lead if nobody has it, or renews it, for this long from now by the store's clock.
-    /// Answers who leads afterwards: whoever has lost the lead learns so, and changes nothing. Where
+    /// Takes the lead if no node has it, or renews it, for this long from now by the store's clock.
+    /// Answers who leads afterwards: a node that has lost the lead learns it, and changes nothing. Where
     /// the store dies with its process, that process always leads and nothing is written.
     async fn lead(&self, node: NodeId, ttl: Duration) -> Result<Leader>;
 

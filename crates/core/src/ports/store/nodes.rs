@@ -29,7 +29,7 @@ pub struct NodeState {
     pub joined: JoinNode,
     /// When it opened the store.
     pub started_at: Timestamp,
-    /// When it last gave a sign of life; see [`super::Sessions::keep_alive`].
+    /// When its last heartbeat came; see [`super::Sessions::keep_alive`].
     pub beat_at: Timestamp,
 }
 

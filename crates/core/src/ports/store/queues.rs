@@ -107,7 +107,7 @@ pub struct PauseQueue {
 
 /// What keeps a waiting task from being granted, beside its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePosition {
     /// Whether its queue is paused, and why.
     pub paused: Option<Pause>,
     /// Due tasks of its queue that come before it in the order of claims, counted up to
@@ -134,5 +134,5 @@ pub trait Queues {
     async fn resume_queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<bool>;
 
     /// Where a task stands that waits; nothing if it does not.
-    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Place>>;
+    async fn place(&self, tenant: &TenantName, id: TaskId) -> Result<Option<QueuePosition>>;
 }

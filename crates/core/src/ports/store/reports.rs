@@ -46,7 +46,7 @@ pub enum Reported {
 
 /// A place in the logs of a task: everything before it has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogPlace {
+pub struct LogPosition {
     /// In the log of which attempt, by its grant.
     pub epoch: u32,
     /// After how many bytes of it.
@@ -63,7 +63,7 @@ pub struct ReadLogs {
     /// Of one attempt only, by its grant.
     pub epoch: Option<u32>,
     /// From here on.
-    pub after: LogPlace,
+    pub after: LogPosition,
     /// About how many bytes, but at least one piece; each piece counts for
     /// [`LOG_PIECE_OVERHEAD`](crate::limits::LOG_PIECE_OVERHEAD) more than its text.
     pub limit: usize,
@@ -88,14 +88,14 @@ pub struct LogPart {
 
 impl LogPart {
     /// The place right after it.
-    pub fn end(&self) -> LogPlace {
+    pub fn end(&self) -> LogPosition {
         let offset = self.offset.saturating_add(self.text.len() as u64);
-        LogPlace { epoch: self.epoch, offset }
+        LogPosition { epoch: self.epoch, offset }
     }
 
     /// What of it comes after a place, from a whole character on; nothing if all of it has been
     /// read. A piece may have grown since the place was right after it.
-    pub fn after(self, place: LogPlace) -> Option<Self> {
+    pub fn after(self, place: LogPosition) -> Option<Self> {
         if self.epoch != place.epoch {
             return (self.epoch > place.epoch).then_some(self);
         }
@@ -112,7 +112,7 @@ pub struct LogPage {
     /// The pieces, oldest attempt first.
     pub parts: Vec<LogPart>,
     /// Where to go on.
-    pub next: LogPlace,
+    pub next: LogPosition,
     /// Whether more may be logged: the run has not ended, or the attempt asked for has not.
     pub live: bool,
 }
@@ -145,7 +145,7 @@ mod tests {
         let at = Timestamp::from_millis(1);
         let part = LogPart { run: 1, attempt: 1, epoch: 2, offset: 10, at, text: "añb".into() };
         let left = |epoch, offset| {
-            let left = part.clone().after(LogPlace { epoch, offset });
+            let left = part.clone().after(LogPosition { epoch, offset });
             left.map(|left| (left.offset, left.text.to_string()))
         };
         let rest = |offset, text: &str| Some((offset, text.to_owned()));

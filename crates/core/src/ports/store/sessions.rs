@@ -1,4 +1,4 @@
-//! Worker sessions: who may claim, how it stays alive, and what its end means.
+//! Worker sessions: which workers may claim, how a session stays alive, and what its end means.
 
 use async_trait::async_trait;
 
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 pub enum Home {
     /// In the process that has the store open: the two die together.
     Local,
-    /// Elsewhere: it lives until somebody sees that its beats have stopped, and outlives a
+    /// In another process: it lives until a node sees that its heartbeats have stopped, and outlives a
     /// restart of the server.
     Remote,
 }
@@ -25,7 +25,7 @@ pub struct OpenSession {
     pub id: SessionId,
     /// What the process calls itself.
     pub name: String,
-    /// Whose tasks it may run; everybody's when empty.
+    /// Whose tasks it may run; those of all tenants if empty.
     pub tenant: Option<TenantName>,
     /// The types it has handlers for.
     pub types: Vec<TypeName>,
@@ -44,29 +44,29 @@ impl OpenSession {
     }
 }
 
-/// A sign of life.
+/// A heartbeat of a session.
 #[derive(Clone, Debug)]
-pub struct Beat {
-    /// Whose.
+pub struct Heartbeat {
+    /// The session.
     pub session: SessionId,
     /// Sequences of claims whose leases it has received and still holds.
     pub received: Vec<u64>,
-    /// Tasks that it holds and has not started. What an earlier beat said is forgotten.
+    /// Tasks that it holds and has not started. The list replaces that of earlier heartbeats.
     pub unstarted: Vec<TaskId>,
 }
 
-/// An open session of a process elsewhere.
+/// An open session of another process.
 #[derive(Clone, Debug)]
 pub struct OpenedSession {
     /// As it was opened.
     pub opened: OpenSession,
-    /// Changes with every beat and at a restart of the store, never back to what it was.
+    /// Changes with every heartbeat and at a restart of the store; no value occurs twice.
     pub beat: u64,
     /// Whether it finishes what it holds and is to be granted nothing more.
     pub draining: bool,
 }
 
-/// An open session as people look at it.
+/// An open session, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerState {
     /// As it was opened.
@@ -75,8 +75,8 @@ pub struct WorkerState {
     pub node: Option<NodeId>,
     /// Whether it finishes what it holds and is to be granted nothing more.
     pub draining: bool,
-    /// When its last sign of life came, or it was opened. One whose process has the store open lives
-    /// as long as that: now.
+    /// When its last heartbeat came, or when it was opened. A session in the process that has the store
+    /// open is alive: now.
     pub beat_at: Timestamp,
     /// How many leases it holds.
     pub leases: u32,
@@ -85,12 +85,12 @@ pub struct WorkerState {
 /// Why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It said so, and holds nothing that it runs: its leases go back uncharged.
+    /// The worker left: its leases are released uncharged.
     Closed,
-    /// Its beats have stopped at this one. Should it have beaten since, it goes on. Each of its
-    /// leases counts a loss, unless it was reported as not started.
+    /// Its heartbeats have stopped at this one. If another one has come since, the session stays open. Each
+    /// of its leases counts a loss, unless the worker reported it as not started.
     Died {
-        /// The last one seen.
+        /// The last heartbeat that was seen.
         beat: u64,
     },
 }
@@ -117,40 +117,38 @@ pub struct Reaped {
 /// Worker sessions.
 #[async_trait]
 pub trait Sessions {
-    /// Makes a session known; only then can it claim. Opening it again changes nothing, also after
-    /// it has ended.
+    /// Registers a session; only then can it claim. Opening it again changes nothing, also after it has
+    /// ended.
     async fn open_session(&self, session: OpenSession) -> Result<()>;
 
-    /// Takes a sign of life. Answers whether the session is open.
-    async fn beat(&self, beat: Beat) -> Result<bool>;
+    /// Records a heartbeat. Answers whether the session is open.
+    async fn beat(&self, beat: Heartbeat) -> Result<bool>;
 
-    /// Signs of life of sessions of this very process, in one call. They say nothing else, and leave
-    /// what the last beat said. Answers those that somebody else has ended meanwhile. Where the store
-    /// dies with its process, there is nobody else: nothing is written, and the answer is empty.
+    /// Records heartbeats of sessions of this process, in one call. They change nothing else: what the
+    /// last [`Heartbeat`] reported stays. Answers the sessions that other nodes have ended meanwhile. A
+    /// store that only one process can open writes nothing and answers with none.
     async fn keep_alive(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>>;
 
-    /// The open sessions of processes elsewhere: remote ones, and those of other nodes that share the
-    /// store.
+    /// The open sessions of other processes: remote workers, and those of other nodes on the same store.
     async fn sessions(&self) -> Result<Vec<OpenedSession>>;
 
     /// All open sessions, those of this process too.
     async fn workers(&self) -> Result<Vec<WorkerState>>;
 
-    /// Says whether a session drains; remembered until it ends. It is granted nothing only because
-    /// those who claim for it look at this: see [`OpenedSession::draining`] and [`Self::draining`].
+    /// Sets whether a session drains, until it ends. The store does not refuse its claims; the node that
+    /// claims for it checks this flag: see [`OpenedSession::draining`] and [`Self::draining`].
     /// Answers whether the session is open.
     async fn drain(&self, session: SessionId, draining: bool) -> Result<bool>;
 
     /// Which of these sessions drain. A process asks for its own.
     async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>>;
 
-    /// Which open sessions of processes elsewhere serve a lane. Looks at the newest
-    /// [`crate::limits::SERVING_ROWS`] of all that were ever opened. A query: it neither waits for
-    /// writes nor needs them to succeed.
+    /// Which open sessions of other processes serve a lane. Looks at the newest
+    /// [`crate::limits::SERVING_ROWS`] sessions. A query: it does not wait for writes.
     async fn serving(&self, lane: &Lane) -> Result<Vec<SessionId>>;
 
-    /// Ends a session and puts back what it holds. Ending it twice is the same as once. Answers
-    /// which tasks were put back or ended; a hint, as for [`Reaped`].
+    /// Ends a session and takes back its leases. Ending it twice is the same as once. Answers which tasks
+    /// wait again or have ended; a hint, as for [`Reaped`].
     async fn end_session(&self, session: SessionId, ending: Ending) -> Result<Vec<TaskId>>;
 
     /// Collects the leases of these sessions that a cancel has taken back, perhaps through another node.
@@ -167,6 +165,6 @@ pub trait Sessions {
     }
 
     /// Takes back the leases of live sessions that are past their deadline, which is a failed
-    /// attempt, and those that nobody acknowledged, which is a release.
+    /// attempt, and those that were never acknowledged, which is a release.
     async fn reap(&self, reap: Reap) -> Result<Reaped>;
 }

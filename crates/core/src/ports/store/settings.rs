@@ -38,7 +38,7 @@ pub enum Put {
         /// The version.
         version: u64,
     },
-    /// Somebody else changed them before; nothing changed.
+    /// They were changed before this call; nothing changed.
     Conflict {
         /// Their version now.
         current: u64,
@@ -62,7 +62,7 @@ pub trait SettingsLog {
     async fn settings(&self) -> Result<VersionedSettings>;
 
     /// Makes the version after the expected one, if that is the newest. Repeated with the same
-    /// content it is done, as long as nobody has made a newer one. The last
+    /// content it is done, as long as there is no newer one. The last
     /// [`crate::limits::SETTINGS_VERSIONS`] are kept.
     async fn put_settings(&self, put: PutSettings) -> Result<Put>;
 

@@ -14,7 +14,7 @@ use foldhash::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Failures, Place, TASKS, lanes};
+use super::{DeadLetterPosition, Failures, TASKS, lanes};
 use crate::postgres::days;
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::filter::{Terms, Verdict, needs_task};
@@ -30,8 +30,9 @@ pub(super) async fn groups(snapshot: &Snapshot<'_>, which: &GroupDead) -> Result
     let Some(lanes) = lanes(snapshot, &terms, filter.allows(Status::Failed)).await? else {
         return Ok(found);
     };
-    let below = |until: Timestamp| Place { failed_at: until.millis(), task: Uuid::nil() };
-    let below = filter.until.map_or(Place::LAST, below);
+    let below =
+        |until: Timestamp| DeadLetterPosition { failed_at: until.millis(), task: Uuid::nil() };
+    let below = filter.until.map_or(DeadLetterPosition::LAST, below);
     let since = filter.since.map_or(i64::MIN, Timestamp::millis);
     let failures = Failures { snapshot, terms: &terms, lanes, since, below };
     let mut counts = count(failures, needs_task(filter), &mut found).await?;

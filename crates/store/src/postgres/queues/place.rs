@@ -3,7 +3,7 @@
 use duly_core::id::TaskId;
 use duly_core::limits::{AGEING_PER_LEVEL, COUNT_ROWS, QUEUE_LANES};
 use duly_core::name::TenantName;
-use duly_core::ports::store::{Counted, Place};
+use duly_core::ports::store::{Counted, QueuePosition};
 use duly_core::task::claim_order;
 use tokio_postgres::types::ToSql;
 
@@ -37,7 +37,7 @@ pub(super) async fn place(
     snapshot: &Snapshot<'_>,
     tenant: &TenantName,
     id: TaskId,
-) -> Result<Option<Place>> {
+) -> Result<Option<QueuePosition>> {
     let id = row::uuid(id);
     let Some(task) = snapshot.query_opt(WAITING, &[&id, &tenant.as_str()]).await? else {
         return Ok(None);
@@ -63,5 +63,5 @@ pub(super) async fn place(
     let counted = Counted::up_to(COUNT_ROWS, usize::try_from(ahead).unwrap_or_default());
     let ahead = Counted { more: counted.more || unseen, ..counted };
     let paused = pauses(snapshot, tenant, &[queue]).await?.pop().map(|(_, pause)| pause);
-    Ok(Some(Place { paused, ahead }))
+    Ok(Some(QueuePosition { paused, ahead }))
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    self, Beat, Ending, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
+    self, Ending, Heartbeat, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
 };
 use duly_core::ports::work_source::{TakenBack, Why};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ impl Sessions for PostgresStore {
         Ok(())
     }
 
-    async fn beat(&self, beat: Beat) -> store::Result<bool> {
+    async fn beat(&self, beat: Heartbeat) -> store::Result<bool> {
         Ok(self.run(&beat).await?)
     }
 
@@ -194,7 +194,7 @@ impl Verb for OpenSession {
     }
 }
 
-impl Verb for Beat {
+impl Verb for Heartbeat {
     type Answer = bool;
 
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {

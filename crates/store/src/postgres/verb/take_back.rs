@@ -1,7 +1,7 @@
 //! Taking leases back from sessions that have ended or lost them.
 
 use duly_core::id::{SessionId, TaskId};
-use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::state::Event;
 use duly_core::task::Failure;
 use foldhash::HashSet;
@@ -104,7 +104,7 @@ pub(super) fn take_back(
     let error = Failure::worker_lost(losses);
     changes.record_attempt(state, &error);
     state.losses = losses;
-    state.rank = state.range().with_quarantine(losses >= SUSPECT_LOSSES).rank;
+    state.rank = state.range().with_quarantine(losses >= QUARANTINE_LOSSES).rank;
     state.session = None;
     if losses < loss_limit {
         state.transition(Event::Lose, now);

@@ -16,7 +16,7 @@ use crate::sqlite::row::encode_failure;
 fn file(each: u32) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     migrate::up(&mut connection).unwrap();
-    filter::teach(&connection).unwrap();
+    filter::register_functions(&connection).unwrap();
     let lanes = "INSERT INTO lane (id, tenant, queue, type)
         VALUES (0, 'default', 'mail', 'email'), (1, 'other', 'mail', 'email')";
     connection.execute(lanes, []).unwrap();

@@ -8,7 +8,7 @@ use crate::sqlite::{dead_letters, migrate, reader};
 fn connection() -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     migrate::up(&mut connection).unwrap();
-    filter::teach(&connection).unwrap();
+    filter::register_functions(&connection).unwrap();
     connection
 }
 

@@ -3,7 +3,7 @@
 use duly_core::id::TaskId;
 use duly_core::limits::{AGEING_PER_LEVEL, COUNT_ROWS};
 use duly_core::name::{Lane, TenantName};
-use duly_core::ports::store::Place;
+use duly_core::ports::store::QueuePosition;
 use duly_core::state::Status;
 use duly_core::task::claim_order;
 use duly_core::time::Timestamp;
@@ -20,7 +20,7 @@ pub(super) fn place(
     tenant: &TenantName,
     id: TaskId,
     now: Timestamp,
-) -> Result<Option<Place>> {
+) -> Result<Option<QueuePosition>> {
     let Some(task) = reader::get(connection, tenant, id)? else { return Ok(None) };
     if task.status != Status::Pending {
         return Ok(None);
@@ -46,7 +46,7 @@ pub(super) fn place(
         }
     }
     let paused = paused(connection, tenant, &task.lane.queue)?;
-    Ok(Some(Place { paused, ahead: ahead.counted(lanes.more) }))
+    Ok(Some(QueuePosition { paused, ahead: ahead.counted(lanes.more) }))
 }
 
 fn lane(connection: &Connection, lane: &Lane) -> Result<Option<LaneId>> {

@@ -1,7 +1,7 @@
 //! Taking leases back from sessions that are gone.
 
 use duly_core::id::{SessionId, TaskId};
-use duly_core::limits::SUSPECT_LOSSES;
+use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::task::Failure;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -110,7 +110,7 @@ pub(super) fn take_back(
     }
     let losses = losses + 1;
     let error = &Failure::worker_lost(losses);
-    let rank = range.quarantined(losses >= SUSPECT_LOSSES).rank;
+    let rank = range.quarantined(losses >= QUARANTINE_LOSSES).rank;
     if losses < scope.rules.loss_limit {
         waiting(scope, held, EndedBy::Store, Wait::Loss { error, rank }).map(drop)
     } else {

@@ -2,7 +2,7 @@
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::name::{QueueName, TenantName, TypeName};
-use duly_core::ports::store::{Beat, Ending, Home, OpenSession, OpenedSession, WorkerState};
+use duly_core::ports::store::{Ending, Heartbeat, Home, OpenSession, OpenedSession, WorkerState};
 use rusqlite::params;
 
 use super::reclaim::{Reason, take_back};
@@ -42,7 +42,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Beats are kept in memory: after a restart a session has its full time to beat again.
-impl Verb for Beat {
+impl Verb for Heartbeat {
     type Answer = bool;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {

@@ -1,0 +1,46 @@
+//! Problems that several routes answer with, to be named in their `responses(…)`.
+
+use std::collections::BTreeMap;
+
+use duly_client::wire::Problem;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema};
+
+macro_rules! responses {
+    ($($name:ident $status:literal $description:literal;)*) => {
+        $(
+            #[doc = $description]
+            pub(crate) enum $name {}
+
+            impl IntoResponses for $name {
+                fn responses() -> BTreeMap<String, RefOr<Response>> {
+                    BTreeMap::from([($status.to_owned(), problem($description).into())])
+                }
+            }
+        )*
+    };
+}
+
+responses! {
+    InvalidCursor "400" "`INVALID_PARAMETER`, `INVALID_CURSOR`";
+    TaskNotFound "404" "`TASK_NOT_FOUND`";
+    BulkActionNotFound "404" "`BULK_ACTION_NOT_FOUND`";
+    QueueNotFound "404" "`QUEUE_NOT_FOUND`";
+    SessionNotFound "404" "`SESSION_NOT_FOUND`";
+    SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
+    AmbiguousId "409" "`AMBIGUOUS_ID`";
+    VersionMismatch "412" "`VERSION_MISMATCH`: somebody has changed them since";
+    PayloadTooLarge "413" "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`";
+    UnexpectedFields "422" "`INVALID_FIELDS`: it takes none";
+    IfMatchRequired "428" "`IF_MATCH_REQUIRED`";
+}
+
+/// A response with a problem as its body.
+pub(crate) fn problem(description: &str) -> Response {
+    let schema = Ref::from_schema_name(Problem::name());
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    ResponseBuilder::new()
+        .description(description)
+        .content("application/problem+json", content)
+        .build()
+}
