@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 pub(crate) enum Files {
     None,
     Directory(#[expect(dead_code, reason = "it is removed on drop")] tempfile::TempDir),
-    Database(#[expect(dead_code, reason = "it is released on drop")] (Scratch, Server)),
+    Database(#[expect(dead_code, reason = "it is released on drop")] Box<(Scratch, Server)>),
 }
 
 thread_local! {
@@ -119,7 +119,7 @@ pub(crate) async fn open_losing_hints(kind: Kind) -> (Arc<dyn Store>, Files) {
             let (store, scratch) = while_time_stands(opened).await.unwrap();
             let holds_time = HoldsTime { runtime: Some(server.runtime().handle().clone()) };
             let store = Layered::new(holds_time, Arc::new(store));
-            (Arc::new(store), Files::Database((scratch, server)))
+            (Arc::new(store), Files::Database(Box::new((scratch, server))))
         }
     };
     (losing_hints(store), files)
