@@ -333,7 +333,6 @@ crate::stores::with_lost_hints!(
     what_finds_no_worker_waits_and_is_claimed_later,
     an_earlier_task_shortens_the_sleep,
     lost_hints_cost_time_and_nothing_else,
-    concurrent_submits_share_a_call,
     a_dropped_claim_gives_its_leases_back,
     outcomes_outlive_a_store_that_is_away,
     a_submit_that_the_store_refuses_says_so,
@@ -349,5 +348,6 @@ crate::stores::with_lost_hints!(
     a_large_submit_that_fails_half_way_says_what_was_stored,
     a_submit_that_is_blocked_fails_alone,
     work_goes_on_after_an_outcome_was_given_up_for_good;
-    one_process: an_idle_engine_leaves_the_store_alone
+    one_process: an_idle_engine_leaves_the_store_alone;
+    memory: concurrent_submits_share_a_call
 );
