@@ -29,7 +29,7 @@ responses! {
     SessionNotFound "404" "`SESSION_NOT_FOUND`";
     SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
     AmbiguousId "409" "`AMBIGUOUS_ID`";
-    VersionMismatch "412" "`VERSION_MISMATCH`: somebody has changed them since";
+    VersionMismatch "412" "`VERSION_MISMATCH`: the settings have changed since they were read";
     PayloadTooLarge "413" "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`";
     UnexpectedFields "422" "`INVALID_FIELDS`: it takes none";
     IfMatchRequired "428" "`IF_MATCH_REQUIRED`";

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub enum PlantedBug {
     /// A submit is answered before it is committed.
     AcknowledgeBeforeCommit,
-    /// An outcome is accepted for whatever lease the task is under, whoever sends it.
+    /// An outcome is accepted under any lease of the task, from any worker.
     FinishWithoutEpoch,
     /// The end of a session takes back the tasks it once had, also from those who have them now.
     ReapById,

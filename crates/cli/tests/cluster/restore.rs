@@ -1,5 +1,5 @@
 //! A dump of a database that nodes and workers use, restored into another one: what was
-//! acknowledged before the dump ends there, and whoever held a lease then has lost it.
+//! acknowledged before the dump ends there, and a worker that held a lease then has lost it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

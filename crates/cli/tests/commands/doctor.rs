@@ -49,7 +49,7 @@ async fn a_fresh_machine_has_no_server_and_no_fault() -> anyhow::Result<()> {
         ended.stdout.contains("FAILED") && ended.stderr.contains("1 check failed"),
         "{ended:?}"
     );
-    // The usual address need not be, and may be somebody else's on the machine of this test.
+    // The default address may be in use by another program on the machine of this test.
     let ended = run(&["doctor", "--data", data, "-o", "json"]).await?;
     let found = finding(&ended, "server")?;
     if found["detail"].as_str().is_some_and(|text| text.starts_with("nothing answers")) {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_is_prefetched_than_ended_recently() {
+    async fn the_limit_follows_how_many_ended_recently() {
         let mut policy = policy(10, 1000);
         end(&mut policy, 30, Duration::from_micros(1));
         assert_eq!(limit(&policy), 30 * GROWTH);
