@@ -59,6 +59,8 @@ codes! {
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
+    OpenChildren "OPEN_CHILDREN" CONFLICT "Tasks that depend on it have not ended";
+    WorkflowEnded "WORKFLOW_ENDED" CONFLICT "The workflow has ended";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
     VersionMismatch "VERSION_MISMATCH" PRECONDITION_FAILED "There is a newer version";
@@ -279,6 +281,16 @@ impl From<submit::Refused> for ApiError {
             }
             submit::Refused::KeyReused => Self::new(Code::IdempotencyKeyReused, detail),
             submit::Refused::LaneLimit => Self::new(Code::LaneLimit, detail),
+            submit::Refused::UnknownParent { .. } => {
+                Self::fields(vec![FieldError::of("dependencies", "UNKNOWN_TASK", detail)], 0)
+            }
+            submit::Refused::TooManyChildren { .. } => {
+                Self::fields(vec![FieldError::of("dependencies", "TOO_MANY", detail)], 0)
+            }
+            submit::Refused::UnknownWorkflow => {
+                Self::fields(vec![FieldError::of("workflowId", "UNKNOWN_WORKFLOW", detail)], 0)
+            }
+            submit::Refused::WorkflowEnded => Self::new(Code::WorkflowEnded, detail),
             submit::Refused::NotStored { .. } | submit::Refused::Unreadable { .. } => {
                 Self::retry(Code::StoreUnavailable, 1, detail)
             }

@@ -25,6 +25,11 @@ pub struct SessionId(Uuid);
 #[serde(transparent)]
 pub struct NodeId(Uuid);
 
+/// Names one workflow for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkflowId(Uuid);
+
 /// The text is not a UUID.
 #[derive(Debug, thiserror::Error)]
 #[error("not a UUID, such as 01920000-0000-7000-8000-000000000000")]
@@ -89,6 +94,13 @@ impl SessionId {
     }
 }
 
+impl WorkflowId {
+    /// Makes a UUIDv7 from the time of the submit.
+    pub fn mint(now: Timestamp, ordinal: u32, random: u64) -> Self {
+        Self(TaskId::mint(now, ordinal, random).0)
+    }
+}
+
 impl NodeId {
     /// The one that has a store open which only one process can open.
     pub const ONLY: Self = Self(Uuid::nil());
@@ -131,6 +143,7 @@ macro_rules! uuid_id {
 uuid_id!(TaskId);
 uuid_id!(SessionId);
 uuid_id!(NodeId);
+uuid_id!(WorkflowId);
 
 #[cfg(test)]
 mod tests {

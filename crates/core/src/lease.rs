@@ -8,7 +8,7 @@ use crate::limits::{DEADLINE_SLACK, DEFAULT_TIMEOUT};
 use crate::log::LogChunk;
 use crate::name::Lane;
 use crate::progress::Progress;
-use crate::task::Failure;
+use crate::task::{Failure, NewTask};
 use crate::time::Timestamp;
 
 /// Everything a worker needs to run one attempt.
@@ -34,6 +34,11 @@ pub struct Lease {
     pub run_at: Timestamp,
     /// JSON text.
     pub payload: Arc<str>,
+    /// Whether the task has parents or a payload to be rendered: what follows from that is filled in
+    /// before a worker gets the lease.
+    pub linked: bool,
+    /// The task's parents by key or id with their results, as JSON text.
+    pub parents: Option<Arc<str>>,
 }
 
 impl Lease {
@@ -70,7 +75,7 @@ pub struct Fence {
 }
 
 /// What a worker says of one lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finish {
     /// Which task.
     pub task: TaskId,
@@ -84,6 +89,9 @@ pub struct Finish {
     pub progress: Option<Progress>,
     /// What it has logged and not reported yet; kept however it went.
     pub log: Option<LogChunk>,
+    /// Tasks that are stored with a success; at most [`crate::limits::THEN_TASKS`]. A repeated outcome
+    /// stores them once, and one that is refused stores none.
+    pub then: Option<Arc<[NewTask]>>,
 }
 
 impl Finish {
@@ -94,7 +102,7 @@ impl Finish {
 
     /// An outcome and nothing else.
     pub fn new(task: TaskId, epoch: u32, outcome: Outcome) -> Self {
-        Self { task, epoch, outcome, ran: None, progress: None, log: None }
+        Self { task, epoch, outcome, ran: None, progress: None, log: None, then: None }
     }
 }
 

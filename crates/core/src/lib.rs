@@ -25,3 +25,4 @@ pub mod state;
 pub mod submit;
 pub mod task;
 pub mod time;
+pub mod workflow;

@@ -160,3 +160,21 @@ pub const RETENTION: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 pub const SETTINGS_VERSIONS: u32 = 100;
 /// Characters of the comment on a change.
 pub const COMMENT_CHARS: usize = 500;
+/// Tasks of one workflow at its submit.
+pub const WORKFLOW_TASKS: usize = 10_000;
+/// Edges of one workflow at its submit.
+pub const WORKFLOW_EDGES: usize = 100_000;
+/// Tasks that may depend on one task.
+pub const CHILDREN: usize = 10_000;
+/// Tasks that one task may depend on.
+pub const DEPENDENCIES: usize = 10_000;
+/// Tasks that one outcome may add.
+pub const THEN_TASKS: usize = 1_000;
+/// Characters of a task's name in a workflow.
+pub const KEY_CHARS: usize = 200;
+/// Characters of a workflow's name.
+pub const WORKFLOW_NAME_CHARS: usize = 200;
+/// Bytes of results and errors of parents that a lease carries; beyond that it has ids and states only.
+pub const PARENT_BYTES: usize = 256 * 1024;
+/// Tasks that one step of the cascade cancels.
+pub const CASCADE_STEP: u32 = 500;

@@ -74,11 +74,15 @@ pub enum Event {
     Cancel,
     /// A caller replays it.
     Replay,
+    /// The last of its dependencies is met.
+    Unblock,
+    /// A task that it depends on runs again.
+    Block,
 }
 
 impl Event {
     /// All events.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Grant,
         Self::Succeed,
         Self::Retry,
@@ -89,6 +93,8 @@ impl Event {
         Self::Spoil,
         Self::Cancel,
         Self::Replay,
+        Self::Unblock,
+        Self::Block,
     ];
 }
 
@@ -113,6 +119,8 @@ pub const fn transition(from: Status, event: Event) -> Result<Status, IllegalTra
         (Status::Success | Status::Failed | Status::Cancelled, Event::Replay) => {
             Ok(Status::Pending)
         }
+        (Status::Blocked, Event::Unblock) => Ok(Status::Pending),
+        (Status::Success | Status::Failed | Status::Cancelled, Event::Block) => Ok(Status::Blocked),
         (Status::Running, Event::Succeed) => Ok(Status::Success),
         (Status::Running, Event::Fail | Event::Abandon) => Ok(Status::Failed),
         (Status::Running, Event::Retry | Event::Release | Event::Lose) => Ok(Status::Pending),
@@ -150,11 +158,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_replay_leaves_a_terminal_state() {
+    fn only_the_next_run_leaves_a_terminal_state() {
         for from in Status::ALL.into_iter().filter(|status| status.is_terminal()) {
             for event in Event::ALL {
                 let leaves = transition(from, event).is_ok();
-                assert_eq!(leaves, event == Event::Replay, "{from} {event:?}");
+                let next = matches!(event, Event::Replay | Event::Block);
+                assert_eq!(leaves, next, "{from} {event:?}");
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::name::Lane;
 use crate::progress::ReportedProgress;
 use crate::state::Status;
 use crate::time::Timestamp;
+use crate::workflow::{Dependency, Links};
 
 /// Which of two tasks of about the same time runs first: 0 ..= 9, 9 first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,6 +130,8 @@ pub struct NewTask {
     pub payload: Arc<str>,
     /// Makes a repeated submit answer with the first one's task.
     pub idempotency: Option<Idempotency>,
+    /// What ties it to other tasks.
+    pub links: Option<Arc<Links>>,
 }
 
 /// An idempotency key and the body it came with.
@@ -144,6 +147,11 @@ impl NewTask {
     /// When it may start, if the store takes it at `now`.
     pub fn due_at(&self, now: Timestamp) -> Timestamp {
         self.delay.map_or(self.run_at, |delay| now.plus(delay))
+    }
+
+    /// What it waits for.
+    pub fn dependencies(&self) -> &[Dependency] {
+        self.links.as_ref().map_or(&[], |links| &links.dependencies)
     }
 
     /// Whether it may start as soon as it is stored.
@@ -164,6 +172,8 @@ impl NewTask {
             granted_at,
             run_at: self.due_at(granted_at),
             payload: Arc::clone(&self.payload),
+            linked: self.links.as_ref().is_some_and(|links| links.render),
+            parents: None,
         }
     }
 }
@@ -217,6 +227,8 @@ pub struct Task {
     pub error: Option<Failure>,
     /// How far its attempts have come in this run.
     pub progress: Option<ReportedProgress>,
+    /// What ties it to other tasks.
+    pub links: Option<Arc<Links>>,
 }
 
 impl Task {

@@ -177,12 +177,9 @@ fn size(submission: &Submission) -> usize {
 }
 
 fn leases(tasks: &[NewTask], answers: &[Submitted]) -> Vec<Lease> {
-    let lease = |(task, answer): (&NewTask, &Submitted)| match answer {
-        Submitted::HandedOff { epoch, granted_at } => Some(task.handed_off(*epoch, *granted_at)),
-        Submitted::Stored { .. }
-        | Submitted::Replayed { .. }
-        | Submitted::KeyReused
-        | Submitted::LaneLimit => None,
+    let lease = |(task, answer): (&NewTask, &Submitted)| {
+        let Submitted::HandedOff { epoch, granted_at } = answer else { return None };
+        Some(task.handed_off(*epoch, *granted_at))
     };
     tasks.iter().zip(answers).filter_map(lease).collect()
 }

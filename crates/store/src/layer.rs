@@ -11,21 +11,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use duly_core::id::{NodeId, SessionId, TaskId};
+use duly_core::id::{NodeId, SessionId, TaskId, WorkflowId};
 use duly_core::name::{Lane, QueueName, TenantName};
 use duly_core::ports::store::{
-    Bulk, BulkStep, CancelTasks, Control, Controlled, CopyProgress, CountTasks, DeadGroups,
-    DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
-    ExtendLeases, Extended, GroupDead, Heartbeat, Hint, JoinNode, Leader, Leadership, Leases,
-    ListDead, ListQueues, ListSettings, ListTasks, LogPage, NodeState, Nodes, OpenSession,
-    OpenedSession, PauseQueue, PurgeTasks, Put, PutSettings, QueueList, QueuePosition, QueueState,
-    Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks,
-    Sessions, SettingsLog, Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, Sweep,
-    Swept, TaskCount, TaskList, Tasks, VersionedSettings, WorkerState,
+    Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
+    DeadGroups, DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
+    ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint, JoinNode, Leader, Leadership,
+    Leases, ListDead, ListQueues, ListSettings, ListTasks, ListWorkflows, LogPage, NodeState,
+    Nodes, OpenSession, OpenedSession, Parent, PauseQueue, PurgeTasks, Put, PutSettings, QueueList,
+    QueuePosition, QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream,
+    Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Snapshot, Snapshots,
+    Store, StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept, TaskCount, TaskList,
+    Tasks, VersionedSettings, WorkerState, WorkflowChange, WorkflowList, WorkflowState, Workflows,
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
+use duly_core::workflow::NewWorkflow;
 
 /// A future in a box, as `async_trait` makes them.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -372,6 +374,69 @@ impl<L: Layer> Snapshots for Layered<L> {
 
     fn copy_progress(&self) -> Option<CopyProgress> {
         self.inner.copy_progress()
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Workflows for Layered<L> {
+    async fn submit_workflow(&self, workflow: NewWorkflow) -> Result<SubmittedWorkflow> {
+        self.layer
+            .call(Call::new("submit_workflow", &workflow), || {
+                self.inner.submit_workflow(workflow.clone())
+            })
+            .await
+    }
+
+    async fn workflow(&self, tenant: &TenantName, id: WorkflowId) -> Result<Option<WorkflowState>> {
+        self.layer.call(Call::named("workflow"), || self.inner.workflow(tenant, id)).await
+    }
+
+    async fn workflows(&self, page: ListWorkflows) -> Result<WorkflowList> {
+        self.layer.call(Call::new("workflows", &page), || self.inner.workflows(page.clone())).await
+    }
+
+    async fn graph(&self, tenant: &TenantName, id: WorkflowId) -> Result<Option<Graph>> {
+        self.layer.call(Call::named("graph"), || self.inner.graph(tenant, id)).await
+    }
+
+    async fn parents(&self, tasks: Vec<TaskId>) -> Result<Vec<Vec<Parent>>> {
+        self.layer.call(Call::new("parents", &tasks), || self.inner.parents(tasks.clone())).await
+    }
+
+    async fn cancel_workflow(
+        &self,
+        tenant: &TenantName,
+        id: WorkflowId,
+        reason: String,
+    ) -> Result<WorkflowChange> {
+        self.layer
+            .call(Call::named("cancel_workflow"), || {
+                self.inner.cancel_workflow(tenant, id, reason.clone())
+            })
+            .await
+    }
+
+    async fn retry_workflow(&self, tenant: &TenantName, id: WorkflowId) -> Result<WorkflowChange> {
+        self.layer
+            .call(Call::named("retry_workflow"), || self.inner.retry_workflow(tenant, id))
+            .await
+    }
+
+    async fn replay_downstream(
+        &self,
+        tenant: &TenantName,
+        task: TaskId,
+        run: u32,
+    ) -> Result<ReplayedDownstream> {
+        self.layer
+            .call(Call::named("replay_downstream"), || {
+                self.inner.replay_downstream(tenant, task, run)
+            })
+            .await
+    }
+
+    async fn cascade(&self, limit: u32) -> Result<Cascaded> {
+        self.layer.call(Call::new("cascade", &limit), || self.inner.cascade(limit)).await
     }
 }
 

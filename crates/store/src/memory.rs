@@ -2,6 +2,7 @@
 //! nothing with the other stores, so that a test that compares them means something.
 
 mod bulk;
+mod cascade;
 mod control;
 mod dead_letters;
 mod leases;
@@ -14,6 +15,7 @@ mod retention;
 mod sessions;
 mod settings;
 mod task_state;
+mod workflows;
 
 use std::sync::Arc;
 
@@ -69,8 +71,10 @@ impl MemoryStore {
         Self { model, clock, hints, node: self.node, joined }
     }
 
+    /// Tells that something is due, by this command or since a task was released with it.
     fn hint_at(&self, due: Option<Timestamp>) {
-        if let Some(due) = due {
+        let released = self.model.lock().released.take();
+        if let Some(due) = due.into_iter().chain(released).min() {
             self.hints.send(Hint::anywhere(due));
         }
     }
@@ -170,7 +174,9 @@ impl Leases for MemoryStore {
 #[async_trait]
 impl Control for MemoryStore {
     async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
-        Ok(self.model.lock().cancel(&order, self.clock.now()))
+        let answers = self.model.lock().cancel(&order, self.clock.now());
+        self.hint_at(None);
+        Ok(answers)
     }
 
     async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {

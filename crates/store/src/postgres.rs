@@ -48,6 +48,7 @@ mod tls;
 mod verb;
 mod wakes;
 mod weights;
+mod workflows;
 
 use std::ops::Deref;
 use std::sync::Arc;

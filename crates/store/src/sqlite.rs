@@ -28,6 +28,7 @@ mod settings;
 mod task_state;
 mod verb;
 mod weight;
+mod workflows;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -181,6 +181,7 @@ fn new_task(now: Timestamp) -> NewTask {
         labels: BTreeMap::new(),
         payload: Arc::from("{}"),
         idempotency: None,
+        links: None,
     }
 }
 

@@ -72,6 +72,7 @@ impl World {
             labels: std::collections::BTreeMap::new(),
             payload: Arc::from(PAYLOAD),
             idempotency: None,
+            links: None,
         };
         (batch * BATCH..(batch + 1) * BATCH).map(task).collect()
     }

@@ -44,7 +44,7 @@ pub(super) fn read(
     let log = fields.string(object.field("log"));
     let log = log.map(|text| LogChunk { offset, text: log::plain(&text).into() });
     let outcome = outcome(kind?, result, error, after, random)?;
-    Some(Finish { task: task?, epoch: epoch?, outcome, ran, progress, log })
+    Some(Finish { task: task?, epoch: epoch?, outcome, ran, progress, log, then: None })
 }
 
 /// Some fields go only with some kinds of outcomes.

@@ -131,6 +131,11 @@ pub struct LeasedTask {
     #[serde(with = "text")]
     #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub payload: Arc<str>,
+    /// The tasks that it depends on, by their key in the workflow or by id: `taskId`, `status`,
+    /// `result` and `error` of each. Absent if it depends on none.
+    #[serde(with = "text::optional", default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub parents: Option<Arc<str>>,
 }
 
 impl From<&Lease> for LeaseView {
@@ -148,6 +153,7 @@ impl From<&Lease> for LeaseView {
                 run_at: lease.run_at,
                 leased_at: lease.granted_at,
                 payload: Arc::clone(&lease.payload),
+                parents: lease.parents.clone(),
             },
             epoch: lease.epoch,
             deadline: lease.deadline(),
@@ -169,6 +175,8 @@ impl From<LeaseView> for Lease {
             granted_at: task.leased_at,
             run_at: task.run_at,
             payload: task.payload,
+            linked: false,
+            parents: task.parents,
         }
     }
 }

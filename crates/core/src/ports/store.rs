@@ -19,6 +19,7 @@ mod retention;
 mod sessions;
 mod settings;
 mod snapshots;
+mod workflows;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -54,6 +55,10 @@ pub use self::sessions::{
 };
 pub use self::settings::{ListSettings, Put, PutSettings, SettingsLog, VersionedSettings};
 pub use self::snapshots::{CopyProgress, Snapshot, Snapshots};
+pub use self::workflows::{
+    Cascaded, Edge, Graph, ListWorkflows, Node, Parent, ReplayedDownstream, SubmittedWorkflow,
+    WorkflowChange, WorkflowList, WorkflowState, Workflows,
+};
 
 /// What the caller can do about a store that did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +146,25 @@ pub enum Submitted {
     KeyReused,
     /// The task would open one lane too many; see [`crate::limits::LANES`].
     LaneLimit,
+    /// Stored, now or by an earlier call with the same id, and waits for its parents.
+    Blocked {
+        /// When.
+        at: Timestamp,
+    },
+    /// It depends on a task that is not there, or is another tenant's.
+    UnknownParent {
+        /// The parent.
+        parent: TaskId,
+    },
+    /// A parent would have too many children; see [`crate::limits::CHILDREN`].
+    TooManyChildren {
+        /// The parent.
+        parent: TaskId,
+    },
+    /// The workflow that it is to join has ended or was cancelled.
+    WorkflowEnded,
+    /// The workflow that it is to join is not there, or is another tenant's.
+    UnknownWorkflow,
 }
 
 /// What a store goes by, beside the limits that are the same everywhere.
@@ -403,6 +427,8 @@ pub enum Controlled {
         /// The state.
         status: Status,
     },
+    /// Tasks that depend on it have not ended: it cannot be deleted. Nothing changed.
+    OpenChildren,
     /// There is no such task, or it is another tenant's.
     Unknown,
 }
@@ -421,7 +447,7 @@ pub trait Control {
     /// Makes tasks that wait for a retry due now.
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>>;
 
-    /// Changes a task that waits. Its id stays, also when its time moves.
+    /// Changes a task that waits or is blocked. Its id stays, also when its time moves.
     async fn edit(&self, order: EditTask) -> Result<Controlled>;
 }
 
@@ -461,6 +487,7 @@ pub trait Store:
     + Leadership
     + Nodes
     + Snapshots
+    + Workflows
     + StoreHealth
     + Send
     + Sync
@@ -481,6 +508,8 @@ impl<T> Store for T where
         + Leadership
         + Nodes
         + Snapshots
+        + Workflows
+        + Workflows
         + StoreHealth
         + Send
         + Sync

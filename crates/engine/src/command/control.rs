@@ -28,6 +28,9 @@ pub enum Error {
         /// The state.
         status: Status,
     },
+    /// Tasks that depend on it have not ended: it cannot be deleted.
+    #[error("tasks that depend on it have not ended")]
+    OpenChildren,
     /// The task is a system task, which users cannot change.
     #[error("the task is a system task")]
     Reserved,
@@ -95,6 +98,7 @@ impl Engine {
         let order = DeleteTasks { tenant: tenant.clone(), tasks: vec![id], before: None };
         match self.store().delete(order).await?.as_slice() {
             [Controlled::Conflict { status }] => Err(Error::Conflict { status: *status }),
+            [Controlled::OpenChildren] => Err(Error::OpenChildren),
             _ => Ok(()),
         }
     }

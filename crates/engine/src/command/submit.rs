@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
-use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
+use duly_core::limits::{CHILDREN, STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{self, Submitted};
 use duly_core::settings::Settings;
@@ -39,6 +39,24 @@ pub enum Refused {
     /// The task would open one lane too many.
     #[error("the installation already holds the largest number of distinct queue and type pairs")]
     LaneLimit,
+    /// It depends on a task that is not there.
+    #[error("depends on task {parent}, which does not exist")]
+    UnknownParent {
+        /// The parent.
+        parent: TaskId,
+    },
+    /// A task that it depends on has too many children already.
+    #[error("task {parent} has {CHILDREN} children, and may have no more")]
+    TooManyChildren {
+        /// The parent.
+        parent: TaskId,
+    },
+    /// The workflow that it is to join has ended or was cancelled.
+    #[error("the workflow has ended or was cancelled")]
+    WorkflowEnded,
+    /// The workflow that it is to join is not there.
+    #[error("there is no such workflow")]
+    UnknownWorkflow,
     /// The store stored other items of the same submit and then failed.
     #[error("{reason}")]
     NotStored {
@@ -160,6 +178,7 @@ impl Engine {
                 .idempotency_key
                 .zip(body)
                 .map(|(key, body)| Idempotency { key, body }),
+            links: None,
         }
     }
 
@@ -189,6 +208,14 @@ impl Engine {
             }
             Submitted::KeyReused => Err(Refused::KeyReused),
             Submitted::LaneLimit => Err(Refused::LaneLimit),
+            Submitted::Blocked { at } => {
+                let task = Task { status: Status::Blocked, ..stored(task, at, None) };
+                accepted(task, false)
+            }
+            Submitted::UnknownParent { parent } => Err(Refused::UnknownParent { parent }),
+            Submitted::TooManyChildren { parent } => Err(Refused::TooManyChildren { parent }),
+            Submitted::WorkflowEnded => Err(Refused::WorkflowEnded),
+            Submitted::UnknownWorkflow => Err(Refused::UnknownWorkflow),
             Submitted::Replayed { id } => {
                 match self.get(tenant, id).await {
                     Ok(Some(first)) => accepted(first, true),
@@ -242,5 +269,6 @@ fn stored(task: NewTask, at: Timestamp, granted: Option<u32>) -> Task {
         result: None,
         error: None,
         progress: None,
+        links: task.links,
     }
 }

@@ -101,6 +101,7 @@ impl Harness {
             labels: std::collections::BTreeMap::new(),
             payload: Arc::from("{}"),
             idempotency: None,
+            links: None,
         }
     }
 

@@ -70,6 +70,7 @@ impl Model {
         for id in tasks {
             answers.push(match self.get(tenant, *id) {
                 Some(task) if !holds(&task) => Controlled::Conflict { status: task.status },
+                Some(_) if self.has_open_children(*id) => Controlled::OpenChildren,
                 Some(_) => {
                     self.deleted(*id);
                     Controlled::Done

@@ -8,6 +8,7 @@ use duly_core::ports::store::{
     CancelTasks, Controlled, EditTask, Replay, ReplayTasks, RetryTasks, TaskChange,
 };
 use duly_core::state::{Event, Status, transition};
+use duly_core::submit::Start;
 use duly_core::task::{Failure, Task};
 use duly_core::time::Timestamp;
 
@@ -74,8 +75,12 @@ impl Model {
         let TaskChange { payload, priority, start, retries, timeout, labels } = &order.change;
         let answers = self.each(&order.tenant, &[order.task], |model, id| {
             let task = model.tasks.get_mut(&id).expect("it was found");
-            if task.status != Status::Pending {
+            if !matches!(task.status, Status::Pending | Status::Blocked) {
                 return false;
+            }
+            if let (Status::Blocked, Some(start)) = (task.status, start) {
+                let delay = if let Start::After(delay) = start { Some(*delay) } else { None };
+                model.delays.insert(id, delay);
             }
             task.payload = Arc::clone(payload.as_ref().unwrap_or(&task.payload));
             task.priority = priority.unwrap_or(task.priority);

@@ -5,7 +5,7 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::limits::STORE_BATCH_BYTES;
 use duly_core::ports::store::{Claim, Exchange, Exchanged, Extend, ExtendLeases, Extended};
 use duly_core::state::{Event, Status};
-use duly_core::task::{Task, claim_order};
+use duly_core::task::{NewTask, Task, claim_order};
 use duly_core::time::Timestamp;
 
 use super::model::{Grant, Hint, Model, earliest, holds, lease};
@@ -26,6 +26,7 @@ impl Model {
                 hint = earliest(hint, task.run_at);
             }
         }
+        hint = hint.into_iter().chain(self.released.take()).min();
         let known = |claim: &Claim| self.sessions.contains_key(&claim.session);
         let claim = exchange.claim.as_ref();
         let echo = claim.is_some_and(|claim| known(claim) && !self.admits(claim));
@@ -65,11 +66,24 @@ impl Model {
             let granted_at = self.tasks[&item.task].granted_at.expect("it runs");
             self.record(item.task, error.clone(), item.started_at(now, granted_at), now);
         }
+        if let (Outcome::Success { .. }, Some(then)) = (&item.outcome, &item.then) {
+            self.add_tasks(then, now);
+        }
         self.conclude(item.task, &item.outcome, now);
         let task = self.tasks.get_mut(&item.task).expect("looked up above");
         let started_at = task.granted_at.and_then(|granted_at| item.started_at(now, granted_at));
         task.started_at = started_at.filter(|_| task.status.is_terminal());
         Finished::Done
+    }
+
+    /// Stores the tasks that come with an outcome, which is committed next and releases them.
+    fn add_tasks(&mut self, tasks: &[NewTask], now: Timestamp) {
+        for task in tasks {
+            if !self.tasks.contains_key(&task.id) {
+                self.lanes.insert(task.lane.clone());
+                self.stored(task, None, now);
+            }
+        }
     }
 
     /// Ends the lease of a running task by this outcome.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::Lease;
 use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES};
 use duly_core::name::{Lane, QueueName, TenantName};
@@ -13,6 +14,9 @@ use duly_core::ports::store::{
 use duly_core::state::Status;
 use duly_core::task::{Attempt, Failure, NewTask, Task};
 use duly_core::time::Timestamp;
+use duly_core::workflow::Workflow;
+
+use super::cascade::StoredEdge;
 
 pub(super) struct Model {
     pub(super) rules: Rules,
@@ -23,7 +27,17 @@ pub(super) struct Model {
     pub(super) paused: HashMap<(TenantName, QueueName), Pause>,
     /// By task, epoch and offset.
     pub(super) logs: BTreeMap<(TaskId, u32, u64), LogPart>,
-    keys: HashMap<(TenantName, String), Key>,
+    keys: HashMap<(TenantName, String), Key<TaskId>>,
+    pub(super) workflow_keys: HashMap<(TenantName, String), Key<WorkflowId>>,
+    pub(super) workflows: BTreeMap<WorkflowId, Workflow>,
+    /// Workflows that fail fast and have failed.
+    pub(super) failing: BTreeSet<WorkflowId>,
+    /// By parent and child.
+    pub(super) edges: BTreeMap<(TaskId, TaskId), StoredEdge>,
+    /// How long blocked tasks wait once they are released; nothing if they have a run time.
+    pub(super) delays: HashMap<TaskId, Option<Duration>>,
+    /// When the first task is due that was released since the last hint.
+    pub(super) released: Option<Timestamp>,
     pub(super) sessions: HashMap<SessionId, Session>,
     /// What each claim was granted.
     pub(super) grants: HashMap<(SessionId, u64), Grant>,
@@ -47,10 +61,11 @@ pub(super) struct Grant {
     pub(super) received: bool,
 }
 
-struct Key {
-    task: TaskId,
-    body: [u8; 32],
-    created_at: Timestamp,
+/// What an idempotency key names.
+pub(super) struct Key<T> {
+    pub(super) names: T,
+    pub(super) body: [u8; 32],
+    pub(super) created_at: Timestamp,
 }
 
 pub(super) struct Session {
@@ -79,6 +94,12 @@ impl Model {
             lanes: BTreeSet::new(),
             paused: HashMap::new(),
             keys: HashMap::new(),
+            workflow_keys: HashMap::new(),
+            workflows: BTreeMap::new(),
+            failing: BTreeSet::new(),
+            edges: BTreeMap::new(),
+            delays: HashMap::new(),
+            released: None,
             sessions: HashMap::new(),
             grants: HashMap::new(),
             deadlines: HashMap::new(),
@@ -126,8 +147,12 @@ impl Model {
         if !self.lanes.contains(&task.lane) && self.lanes.len() >= LANES {
             return Submitted::LaneLimit;
         }
+        if let Some(refused) = self.refuses_links(task) {
+            return refused;
+        }
         let hand_off = offer.filter(|offer| {
-            open && granted.len() < offer.max
+            open && task.links.is_none()
+                && granted.len() < offer.max
                 && self.admits(offer)
                 && offer.accepts(&task.lane)
                 && self.serves(offer.session, &task.lane)
@@ -137,10 +162,13 @@ impl Model {
         let holder = hand_off.map(|offer| offer.session);
         self.lanes.insert(task.lane.clone());
         if let Some(idempotency) = &task.idempotency {
-            let key = Key { task: task.id, body: idempotency.body, created_at: now };
+            let key = Key { names: task.id, body: idempotency.body, created_at: now };
             self.keys.insert((task.lane.tenant.clone(), idempotency.key.clone()), key);
         }
         self.stored(task, holder, now);
+        if self.tasks[&task.id].status == Status::Blocked {
+            return Submitted::Blocked { at: now };
+        }
         if holder.is_none() {
             return Submitted::Stored { at: now };
         }
@@ -157,6 +185,7 @@ impl Model {
             Some(granted_at) if same_grant && stored.status == Status::Running => {
                 Submitted::HandedOff { epoch: stored.epoch, granted_at }
             }
+            _ if stored.status == Status::Blocked => Submitted::Blocked { at: stored.created_at },
             _ => Submitted::Stored { at: stored.created_at },
         }
     }
@@ -164,14 +193,14 @@ impl Model {
     fn known_key(&self, task: &NewTask, now: Timestamp) -> Option<Submitted> {
         let idempotency = task.idempotency.as_ref()?;
         let key = (task.lane.tenant.clone(), idempotency.key.clone());
-        let known = self.keys.get(&key).filter(|key| self.tasks.contains_key(&key.task))?;
+        let known = self.keys.get(&key).filter(|key| self.tasks.contains_key(&key.names))?;
         if now >= known.created_at.plus(IDEMPOTENCY_KEY_TTL) {
             return None;
         }
         if known.body != idempotency.body {
             return Some(Submitted::KeyReused);
         }
-        Some(Submitted::Replayed { id: known.task })
+        Some(Submitted::Replayed { id: known.names })
     }
 
     pub(super) fn get(&self, tenant: &TenantName, id: TaskId) -> Option<Task> {
@@ -278,6 +307,8 @@ pub(super) fn lease(task: &Task) -> Lease {
         granted_at: task.granted_at.expect("granted"),
         run_at: task.run_at,
         payload: Arc::clone(&task.payload),
+        linked: task.links.as_ref().is_some_and(|it| it.render || !it.dependencies.is_empty()),
+        parents: None,
     }
 }
 

@@ -38,6 +38,7 @@ impl Model {
             let cutoff = sweep.before(task.status);
             if let (Some(cutoff), Some(ended)) = (cutoff, task.finished_at)
                 && ended < cutoff
+                && !self.has_open_children(*id)
             {
                 expired.push(*id);
             }

@@ -4,6 +4,7 @@
 //! command that calls it. It knows the whole task, with its lane, result and error.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
@@ -28,7 +29,18 @@ impl Model {
             grant(&mut stored, session, now);
         }
         self.deadlines.insert(task.id, deadline(&stored));
+        if self.tie(&stored) {
+            stored.status = Status::Blocked;
+            self.delays.insert(task.id, task.delay);
+        }
         self.tasks.insert(task.id, stored);
+    }
+
+    /// BLOCKED → PENDING.
+    pub(super) fn unblocked(&mut self, id: TaskId, run_at: Timestamp) {
+        let task = self.stored_task(id);
+        task.status = next(task.status, Event::Unblock);
+        task.run_at = run_at;
     }
 
     /// PENDING → RUNNING.
@@ -47,7 +59,7 @@ impl Model {
         assert_eq!(task.status, Status::Pending);
     }
 
-    /// PENDING or RUNNING → SUCCESS, FAILED or CANCELLED.
+    /// BLOCKED, PENDING or RUNNING → SUCCESS, FAILED or CANCELLED.
     pub(super) fn ended(&mut self, id: TaskId, event: Event, end: End) {
         let task = self.stored_task(id);
         task.status = next(task.status, event);
@@ -55,6 +67,8 @@ impl Model {
         task.finished_at = Some(end.at);
         task.result = end.result;
         task.error = end.error;
+        self.delays.remove(&id);
+        self.settle(id, end.at);
     }
 
     /// SUCCESS, FAILED or CANCELLED → PENDING, as the next run.
@@ -75,11 +89,23 @@ impl Model {
             progress: None,
             ..task.clone()
         };
+        self.reopen(id);
+    }
+
+    /// SUCCESS, FAILED or CANCELLED → BLOCKED, as the next run, which was just opened: the task waits
+    /// for a parent that runs again.
+    pub(super) fn blocked(&mut self, id: TaskId) {
+        let task = self.stored_task(id);
+        assert_eq!(task.status, Status::Pending, "its run was just opened");
+        task.status = next(Status::Cancelled, Event::Block);
+        self.delays.insert(id, Some(Duration::ZERO));
     }
 
     /// SUCCESS, FAILED or CANCELLED → gone, with everything about the task.
     pub(super) fn deleted(&mut self, id: TaskId) {
-        self.tasks.remove(&id);
+        if let Some(task) = self.tasks.remove(&id) {
+            self.untie(&task);
+        }
         self.attempts.remove(&id);
         self.forget_logs(id, u32::MAX);
         self.deadlines.remove(&id);
@@ -119,6 +145,7 @@ fn new(task: &NewTask, now: Timestamp) -> Task {
         result: None,
         error: None,
         progress: None,
+        links: task.links.clone(),
     }
 }
 

@@ -53,6 +53,8 @@ pub(super) async fn read(
             granted_at: row::instant(granted_ats[number]),
             run_at: row::instant(run_ats[number]),
             payload: payloads[number].into(),
+            linked: false,
+            parents: None,
         });
     }
     Ok(leases)

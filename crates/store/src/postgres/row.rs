@@ -65,6 +65,7 @@ pub(super) fn task(row: &Row) -> Result<Task> {
         result: row.try_get::<_, Option<&str>>(17)?.map(Arc::from),
         error: row.try_get(15).map(|text| decode_failure("task", text, id))?.transpose()?,
         progress: progress(row, id)?,
+        links: None,
     })
 }
 

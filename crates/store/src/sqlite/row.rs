@@ -76,6 +76,7 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         result: row.get::<_, Option<String>>(17)?.map(Arc::from),
         error,
         progress: progress(row)?,
+        links: None,
     })
 }
 
@@ -110,6 +111,8 @@ pub(super) fn lease(
         granted_at,
         run_at: Timestamp::clamped(row.get(6)?),
         payload: payload.unwrap_or_default().into(),
+        linked: false,
+        parents: None,
     })
 }
 

@@ -93,6 +93,7 @@ async fn submit(store: &PostgresStore, number: u32, has_key: bool) -> TaskId {
         labels: BTreeMap::new(),
         payload: Arc::from("{}"),
         idempotency,
+        links: None,
     };
     let answers = store.submit(Submit { tasks: vec![task], offer: None }).await.unwrap();
     assert!(matches!(answers[..], [Submitted::Stored { .. }]), "{answers:?}");

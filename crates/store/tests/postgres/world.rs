@@ -73,6 +73,7 @@ impl World {
             labels: std::collections::BTreeMap::new(),
             payload: Arc::from("{}"),
             idempotency: None,
+            links: None,
         }
     }
 

@@ -47,8 +47,11 @@ pub(crate) async fn abort_bulk_action(
             let detail = format!("the bulk action has ended: it is {status}");
             Err(ApiError::new(Code::StateConflict, detail))
         }
-        Err(control::Error::NotFound | control::Error::Reserved | control::Error::TooFarAhead) => {
-            Err(absent())
-        }
+        Err(
+            control::Error::NotFound
+            | control::Error::Reserved
+            | control::Error::OpenChildren
+            | control::Error::TooFarAhead,
+        ) => Err(absent()),
     }
 }

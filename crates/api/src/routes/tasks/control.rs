@@ -159,6 +159,10 @@ pub(super) fn refusal(error: Error, rule: &str) -> ApiError {
             let detail = "a task of the system's own cannot be changed; see /bulk-actions";
             ApiError::new(Code::StateConflict, detail)
         }
+        Error::OpenChildren => ApiError::new(
+            Code::OpenChildren,
+            "tasks that depend on it have not ended; wait for them or cancel them first",
+        ),
         Error::TooFarAhead => submit::Refused::TooFarAhead.into(),
         Error::Store(error) => error.into(),
     }

@@ -245,6 +245,7 @@ impl Filler {
             labels: labels.map(|(key, n)| (key.to_owned(), n.to_string())).into(),
             payload: PAYLOAD.into(),
             idempotency: None,
+            links: None,
         }
     }
 }
