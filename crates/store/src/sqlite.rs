@@ -9,6 +9,7 @@ mod examine;
 mod filter;
 mod index;
 pub mod limit;
+mod links;
 mod list;
 mod lock;
 mod migrate;

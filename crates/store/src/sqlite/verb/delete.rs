@@ -9,7 +9,7 @@ use duly_core::time::Timestamp;
 use super::control::each;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
-use crate::sqlite::task_state::deleted::deleted;
+use crate::sqlite::task_state::deleted::{deleted, has_open_children};
 
 impl Verb for DeleteTasks {
     type Answer = Vec<Controlled>;
@@ -40,6 +40,9 @@ fn delete(
     let answers = each(scope, tenant, tasks, |scope, found| {
         if accepts(found.status) && deleted(scope, found.task, found.status, before)? {
             return Ok(Controlled::Done);
+        }
+        if accepts(found.status) && has_open_children(scope, found.task)? {
+            return Ok(Controlled::OpenChildren);
         }
         Ok(Controlled::Conflict { status: found.status })
     })?;
