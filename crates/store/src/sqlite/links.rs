@@ -47,6 +47,10 @@ pub(super) fn fill(connection: &Connection, task: &mut Task) -> Result<()> {
     if let Some(membership) = &mut links.workflow {
         membership.key = key(connection, membership.id, task.id)?.unwrap_or_default();
     }
+    if links.is_empty() {
+        // Its parents were deleted.
+        task.links = None;
+    }
     Ok(())
 }
 
