@@ -18,10 +18,10 @@ use duly_core::ports::store::{
     DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
     ExtendLeases, Extended, GroupDead, Heartbeat, Hint, JoinNode, Leader, Leadership, Leases,
     ListDead, ListQueues, ListSettings, ListTasks, LogPage, NodeState, Nodes, OpenSession,
-    OpenedSession, PauseQueue, PurgeTasks, Put, PutSettings, QueueList, QueuePosition, QueueState,
-    Queues, ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks,
-    Sessions, SettingsLog, Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, Sweep,
-    Swept, TaskCount, TaskList, Tasks, VersionedSettings, WorkerState,
+    OpenedSession, PauseQueue, Put, PutSettings, QueueList, QueuePosition, QueueState, Queues,
+    ReadLogs, Reap, Reaped, ReplayTasks, Report, Reported, Reports, Result, RetryTasks, Sessions,
+    SettingsLog, Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, Sweep, Swept,
+    TaskCount, TaskList, Tasks, VersionedSettings, WorkerState,
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::task::{Attempt, Task};
@@ -249,10 +249,6 @@ impl<L: Layer> DeadLetters for Layered<L> {
         self.layer
             .call(Call::new("dead_groups", &which), || self.inner.dead_groups(which.clone()))
             .await
-    }
-
-    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
-        self.layer.call(Call::new("purge", &order), || self.inner.purge(order.clone())).await
     }
 }
 

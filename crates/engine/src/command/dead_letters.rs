@@ -8,7 +8,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::{DEAD_LETTERS, RUN_AHEAD, STORE_BATCH};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, Controlled, DeadGroups, DeadList, GroupDead, ListDead, PurgeTasks, Replay, ReplayTasks,
+    self, Controlled, DeadGroups, DeadList, DeleteTasks, GroupDead, ListDead, Replay, ReplayTasks,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -80,8 +80,9 @@ impl Engine {
         let mut pages = Pages::new(self, tenant, filter).await?;
         while let Some(tasks) = pages.next().await? {
             let tasks = tasks.iter().map(|task| task.id).collect();
-            let order = PurgeTasks { tenant: tenant.clone(), tasks };
-            pages.count(&self.store().purge(order).await?);
+            let order =
+                DeleteTasks { tenant: tenant.clone(), tasks, before: pages.page.filter.until };
+            pages.count(&self.store().delete(order).await?);
         }
         Ok(pages.bulk())
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Controlled, Result};
+use super::Result;
 use crate::error_group::ErrorGroup;
 use crate::filter::Filter;
 use crate::id::TaskId;
@@ -88,16 +88,8 @@ pub struct DeadGroups {
     pub partial: bool,
 }
 
-/// Failed tasks to delete.
-#[derive(Clone, Debug)]
-pub struct PurgeTasks {
-    /// Whose.
-    pub tenant: TenantName,
-    /// Which; at most [`crate::limits::STORE_BATCH`].
-    pub tasks: Vec<TaskId>,
-}
-
-/// The dead-letter queue. A task enters it as it turns FAILED and leaves it by replay or purge.
+/// The dead-letter queue. A task enters it as it turns FAILED and leaves it by replay, deletion or
+/// retention.
 #[async_trait]
 pub trait DeadLetters {
     /// One page of dead letters; about [`crate::limits::PAGE_BYTES`] at the most, but at least
@@ -109,8 +101,4 @@ pub trait DeadLetters {
     /// [`crate::limits::DEAD_GROUP_ROWS`] at the most, the last failures, and at fewer where a
     /// term is dear to look at.
     async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups>;
-
-    /// Deletes failed tasks with everything about them. One that is not there is done, also when
-    /// it is another tenant's; one in another state is a conflict.
-    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>>;
 }
