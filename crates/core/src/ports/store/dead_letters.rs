@@ -1,6 +1,7 @@
 //! The dead-letter queue: failed tasks that wait for a person.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use super::Result;
 use crate::error_group::ErrorGroup;
@@ -11,7 +12,8 @@ use crate::task::{Failure, Task};
 use crate::time::Timestamp;
 
 /// A place in the list of dead letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DeadPosition {
     /// When the task failed.
     pub failed_at: Timestamp,
