@@ -249,7 +249,7 @@ macro_rules! conformance {
                 logs_go_with_their_attempts,
                 only_its_holder_may_report,
                 those_of_another_tenant_are_out_of_reach,
-                a_purge_takes_them_along,
+                a_deletion_takes_them_along,
                 they_outlive_a_restart,
                 a_batch_over_the_limit_is_refused,
             );
@@ -263,11 +263,10 @@ macro_rules! conformance {
                 tasks_in_other_states_are_not_in_it,
                 a_search_that_takes_long_goes_on,
                 alike_errors_are_one_group,
-                a_purged_task_is_gone,
-                only_failed_tasks_are_purged,
-                the_key_of_a_purged_task_may_be_used_again,
+                a_deleted_task_is_gone,
+                the_key_of_a_deleted_task_is_free_again,
                 that_of_another_tenant_is_out_of_reach,
-                a_purged_task_leaves_no_lease_behind,
+                a_deleted_task_leaves_no_lease_behind,
             );
             $crate::conformance_area!($backend, settings:
                 before_the_first_change_the_defaults_hold,

@@ -8,8 +8,8 @@ use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
     ExtendLeases, Extended, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
-    PauseQueue, PurgeTasks, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap,
-    ReplayTasks, Report, Reported, RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
+    PauseQueue, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks, Report,
+    Reported, RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -29,7 +29,6 @@ pub(crate) enum Call {
     Cancel(CancelTasks),
     Replay(ReplayTasks),
     Retry(RetryTasks),
-    Purge(PurgeTasks),
     Delete(DeleteTasks),
     Edit(EditTask),
     Pause(PauseQueue),
@@ -112,7 +111,6 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Cancel(order) => Answer::Controlled(store.cancel(order).await.unwrap()),
         Call::Replay(order) => Answer::Controlled(store.replay(order).await.unwrap()),
         Call::Retry(order) => Answer::Controlled(store.retry(order).await.unwrap()),
-        Call::Purge(order) => Answer::Controlled(store.purge(order).await.unwrap()),
         Call::Delete(order) => Answer::Controlled(store.delete(order).await.unwrap()),
         Call::Edit(order) => Answer::Controlled(vec![store.edit(order).await.unwrap()]),
         Call::Pause(order) => Answer::IsQueue(store.pause_queue(order).await.unwrap()),

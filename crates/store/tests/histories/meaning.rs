@@ -11,8 +11,8 @@ use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     CancelTasks, DeleteTasks, EditTask, Exchange, Extend, ExtendLeases, Heartbeat, Home,
-    OpenSession, PauseQueue, PurgeTasks, PutSettings, Reap, Replay, ReplayTasks, Report,
-    ReportItem, RetryTasks, Submit, Sweep, TaskChange,
+    OpenSession, PauseQueue, PutSettings, Reap, Replay, ReplayTasks, Report, ReportItem,
+    RetryTasks, Submit, Sweep, TaskChange,
 };
 use duly_core::progress::Progress;
 use duly_core::settings::Settings;
@@ -75,11 +75,6 @@ impl Known {
                 let waits = |it: &Task| it.status == Status::Pending && it.charged > 0;
                 let (tenant, tasks) = self.orders(&tasks, foreign, waits);
                 Call::Retry(RetryTasks { tenant, tasks })
-            }
-            Step::Purge { tasks, foreign } => {
-                let failed = |it: &Task| it.status == Status::Failed;
-                let (tenant, tasks) = self.orders(&tasks, foreign, failed);
-                Call::Purge(PurgeTasks { tenant, tasks })
             }
             Step::Delete { tasks, foreign } => {
                 let (tenant, tasks) = self.orders(&tasks, foreign, |it| it.status.is_terminal());

@@ -224,10 +224,6 @@ pub(crate) enum Step {
         tasks: Vec<What>,
         foreign: bool,
     },
-    Purge {
-        tasks: Vec<What>,
-        foreign: bool,
-    },
     Delete {
         tasks: Vec<What>,
         foreign: bool,

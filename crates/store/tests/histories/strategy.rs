@@ -51,14 +51,13 @@ fn step() -> BoxedStrategy<Step> {
         3 => orders().prop_map(|(tasks, foreign)| Step::Cancel { tasks, foreign }),
         6 => replay(),
         3 => orders().prop_map(|(tasks, foreign)| Step::Retry { tasks, foreign }),
-        3 => orders().prop_map(|(tasks, foreign)| Step::Purge { tasks, foreign }),
         3 => edit().prop_map(Step::Edit),
         4 => (weighted_bool(), weighted_bool(), weighted_bool())
             .prop_map(|(queue, tenant, pause)| Step::Pause { queue, tenant, pause }),
         3 => sweep(),
         2 => (weighted(0.7, 1..5_u32), select(vec![0, 0, 0, 1]))
             .prop_map(|(loss_limit, behind)| Step::Settings { loss_limit, behind }),
-        2 => orders().prop_map(|(tasks, foreign)| Step::Delete { tasks, foreign }),
+        5 => orders().prop_map(|(tasks, foreign)| Step::Delete { tasks, foreign }),
         12 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),

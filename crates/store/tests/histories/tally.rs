@@ -44,7 +44,7 @@ const INTERESTING: [(&str, u64); 34] = [
     ("replay Done again", 20),
     ("replay Conflict", 50),
     ("retry Done", 20),
-    ("purge Done of a failed task", 20),
+    ("delete Done of a failed task", 20),
     ("delete Done", 20),
     ("edit Done", 50),
     ("edit Conflict", 20),
@@ -250,15 +250,15 @@ impl Tally {
             Call::Cancel(order) => ("cancel", order.tasks.clone()),
             Call::Replay(order) => ("replay", order.tasks.iter().map(|it| it.task).collect()),
             Call::Retry(order) => ("retry", order.tasks.clone()),
-            Call::Purge(order) => ("purge", order.tasks.clone()),
             Call::Delete(order) => ("delete", order.tasks.clone()),
             Call::Edit(order) => ("edit", vec![order.task]),
             _ => return,
         };
+        let failed = |id| before.get(id).is_some_and(|task| task.status == Status::Failed);
         for (id, answer) in ids.iter().zip(answers) {
             let changed = before.get(id) != after.get(id);
             let detail = match (answer, name) {
-                (Controlled::Done, "purge") if changed => "Done of a failed task",
+                (Controlled::Done, "delete") if changed && failed(id) => "Done of a failed task",
                 (Controlled::Done, _) if changed => "Done",
                 (Controlled::Done, _) => "Done again",
                 (Controlled::Conflict { .. }, _) => "Conflict",

@@ -25,25 +25,25 @@ pub(super) async fn finish(
 ) -> Result<Vec<Finished>> {
     let ids: Vec<_> = items.iter().map(|item| row::uuid(item.task)).collect();
     let mut states = TaskState::lock(scope, &ids).await?;
-    let (mut changes, mut news) = (Changes::default(), News::default());
+    let (mut changes, mut reports) = (Changes::default(), CommittedReports::default());
     let mut answers = Vec::with_capacity(items.len());
     for item in items {
-        answers.push(one(scope, exchange, item, &mut states, (&mut changes, &mut news)).await?);
+        answers.push(one(scope, exchange, item, &mut states, (&mut changes, &mut reports)).await?);
     }
     changes.write(scope).await?;
-    progress::keep(scope, news.progress).await?;
-    log::keep(scope, news.logs).await?;
+    progress::keep(scope, reports.progress).await?;
+    log::keep(scope, reports.logs).await?;
     Ok(answers)
 }
 
-/// What came with outcomes that are committed.
+/// Reports that came with outcomes that are committed.
 #[derive(Default)]
-struct News<'a> {
+struct CommittedReports<'a> {
     progress: Vec<(Uuid, &'a Progress)>,
     logs: Vec<Logged<'a>>,
 }
 
-impl<'a> News<'a> {
+impl<'a> CommittedReports<'a> {
     fn add(&mut self, state: &TaskState, item: &'a Finish, attempt: u32) {
         self.progress.extend(item.progress.as_ref().map(|progress| (state.id, progress)));
         self.logs.extend(item.log.as_ref().map(|chunk| {
@@ -59,7 +59,7 @@ async fn one<'a>(
     exchange: &Exchange,
     item: &'a Finish,
     states: &mut HashMap<Uuid, TaskState>,
-    (changes, news): (&mut Changes, &mut News<'a>),
+    (changes, reports): (&mut Changes, &mut CommittedReports<'a>),
 ) -> Result<Finished> {
     let session = row::session_uuid(exchange.session);
     let Some(state) = states.get_mut(&row::uuid(item.task)) else { return Ok(Finished::Unknown) };
@@ -68,7 +68,7 @@ async fn one<'a>(
     }
     let epoch = row::encode_count(item.epoch);
     if state.is_unacknowledged(session, epoch) {
-        news.add(state, item, state.charged);
+        reports.add(state, item, state.charged);
         changes.acknowledge(state);
         let same = is_same(state.status, &item.outcome);
         return Ok(if same { Finished::Done } else { Finished::LeaseLost });
@@ -78,7 +78,7 @@ async fn one<'a>(
             repeats(state, session, item) || was_committed(scope, exchange, item, state).await?;
         return Ok(if known { Finished::Done } else { Finished::LeaseLost });
     }
-    news.add(state, item, state.charged + 1);
+    reports.add(state, item, state.charged + 1);
     conclude(scope, state, item, changes)?;
     Ok(Finished::Done)
 }

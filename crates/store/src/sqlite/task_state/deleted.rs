@@ -1,4 +1,4 @@
-//! Deleted: an ended task with everything about it. A purge, a bulk delete and the retention sweep all
+//! Deleted: an ended task with everything about it. The verb `delete` and the retention sweep both
 //! delete here.
 
 use duly_core::id::TaskId;
