@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
-    ExtendLeases, Extended, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
-    PauseQueue, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks, Report,
-    Reported, RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
+    ExtendLeases, Extended, Graph, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
+    Parent, PauseQueue, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks,
+    ReplayedDownstream, Report, Reported, RetryTasks, Store, Submit, Submitted, SubmittedWorkflow,
+    Sweep, TaskCount, WorkflowChange,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
+use duly_core::workflow::NewWorkflow;
 
 use crate::step::Why;
 
@@ -44,6 +46,13 @@ pub(crate) enum Call {
     Count(CountTasks),
     Queue(TenantName, QueueName),
     QueuePosition(TenantName, TaskId),
+    Parents(TaskId),
+    Workflow(NewWorkflow),
+    CancelWorkflow(TenantName, WorkflowId),
+    RetryWorkflow(TenantName, WorkflowId),
+    Graph(TenantName, WorkflowId),
+    ReplayDownstream(TenantName, TaskId, u32),
+    Cascade,
 }
 
 /// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
@@ -78,6 +87,13 @@ pub(crate) enum Answer {
     IsQueue(bool),
     Queue(Option<QueueState>),
     QueuePosition(Option<QueuePosition>),
+    Parents(Vec<Vec<Parent>>),
+    Workflow(SubmittedWorkflow),
+    WorkflowChange(WorkflowChange),
+    Graph(Option<Graph>),
+    ReplayedDownstream(ReplayedDownstream),
+    /// All that the steps of one cascade cancelled.
+    Cascaded(BTreeSet<(TaskId, Option<(SessionId, u32)>)>),
 }
 
 /// The beats that a session was seen at, oldest first. They are tokens: another store has others.
@@ -128,6 +144,28 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
                 }
             }
         }
+        Call::Workflow(new) => Answer::Workflow(store.submit_workflow(new).await.unwrap()),
+        Call::CancelWorkflow(tenant, id) => {
+            let answer = store.cancel_workflow(&tenant, id, "enough".to_owned()).await;
+            Answer::WorkflowChange(answer.unwrap())
+        }
+        Call::RetryWorkflow(tenant, id) => {
+            Answer::WorkflowChange(store.retry_workflow(&tenant, id).await.unwrap())
+        }
+        Call::ReplayDownstream(tenant, task, run) => {
+            let answer = store.replay_downstream(&tenant, task, run).await;
+            Answer::ReplayedDownstream(answer.unwrap())
+        }
+        Call::Cascade => {
+            let mut cancelled = BTreeSet::new();
+            loop {
+                let step = store.cascade(2).await.unwrap();
+                cancelled.extend(step.cancelled);
+                if !step.more {
+                    return Answer::Cascaded(cancelled);
+                }
+            }
+        }
         Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
         read => look(store, read).await,
     }
@@ -172,6 +210,8 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
         Call::QueuePosition(tenant, id) => {
             Answer::QueuePosition(store.place(&tenant, id).await.unwrap())
         }
+        Call::Parents(task) => Answer::Parents(store.parents(vec![task]).await.unwrap()),
+        Call::Graph(tenant, id) => Answer::Graph(store.graph(&tenant, id).await.unwrap()),
         write => panic!("{write:?} is no query"),
     }
 }

@@ -51,7 +51,7 @@ fn one(
     }
     if task.links.is_some() {
         if is_stored(scope, task)? {
-            return repeated(scope, task, None);
+            return repeated(scope, task, hand_off.offer.as_ref());
         }
         if let Some(refused) = refuses_links(scope, task)? {
             return Ok(refused);
