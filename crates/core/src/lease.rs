@@ -35,7 +35,7 @@ pub struct Lease {
     /// JSON text.
     pub payload: Arc<str>,
     /// Whether the task has parents or a payload to be rendered: what follows from that is filled in
-    /// before a worker gets the lease.
+    /// before a worker gets the lease. May be spurious: the parents may have been deleted.
     pub linked: bool,
     /// The task's parents by key or id with their results, as JSON text.
     pub parents: Option<Arc<str>>,
