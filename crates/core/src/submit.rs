@@ -172,7 +172,7 @@ impl Draft {
         let back_off = self.back_off.clone().unwrap_or_default().check(&mut errors);
         let timeout = self.check_timeout(&mut errors);
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
-        self.check_labels(&mut errors);
+        errors.extend(check_labels(&self.labels).err());
         self.check_key(&mut errors);
         if self.render && errors.is_empty() {
             let payload = self.payload.as_deref().unwrap_or_default();
@@ -226,7 +226,7 @@ impl Draft {
         let start = self.check_start(&mut errors);
         let timeout = self.check_timeout(&mut errors);
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
-        self.check_labels(&mut errors);
+        errors.extend(check_labels(&self.labels).err());
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -282,26 +282,6 @@ impl Draft {
         }
     }
 
-    fn check_labels(&self, errors: &mut Vec<FieldError>) {
-        if self.labels.len() > LABELS {
-            let detail = format!("holds {} labels; the limit is {LABELS}", self.labels.len());
-            errors.push(FieldError::of("labels", "TOO_MANY", detail));
-            return;
-        }
-        for (key, value) in &self.labels {
-            let fits = |text: &str| text.chars().count() <= LABEL_CHARS;
-            let plain = |text: &str| !text.chars().any(char::is_control);
-            if key.is_empty() || !fits(key) || !fits(value) || !plain(key) || !plain(value) {
-                let detail = format!(
-                    "keys and values are at most {LABEL_CHARS} characters, keys at least one, \
-                     and no control characters"
-                );
-                errors.push(FieldError::of("labels", "INVALID_LABEL", detail));
-                return;
-            }
-        }
-    }
-
     fn check_key(&self, errors: &mut Vec<FieldError>) {
         errors.extend(self.idempotency_key.as_deref().and_then(|key| check_key(key).err()));
     }
@@ -351,6 +331,27 @@ fn choice<T: Copy>(
         errors.push(FieldError::of(name, "UNKNOWN_WORD", detail));
     }
     found
+}
+
+/// Checks the labels of a task or a workflow.
+pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), FieldError> {
+    if labels.len() > LABELS {
+        let detail = format!("holds {} labels; the limit is {LABELS}", labels.len());
+        return Err(FieldError::of("labels", "TOO_MANY", detail));
+    }
+    let fits = |text: &str| text.chars().count() <= LABEL_CHARS;
+    let plain = |text: &str| !text.chars().any(char::is_control);
+    let good = |(key, value): (&String, &String)| {
+        !key.is_empty() && fits(key) && fits(value) && plain(key) && plain(value)
+    };
+    if labels.iter().all(good) {
+        return Ok(());
+    }
+    let detail = format!(
+        "keys and values are at most {LABEL_CHARS} characters, keys at least one, and no control \
+         characters"
+    );
+    Err(FieldError::of("labels", "INVALID_LABEL", detail))
 }
 
 /// Checks the idempotency key of a request.
