@@ -176,6 +176,7 @@ macro_rules! conformance {
                 lists_show_the_newest_first,
                 it_goes_with_its_last_task,
                 a_wide_one_counts_every_task,
+                a_filter_finds_its_tasks,
             );
             $crate::conformance_area!($backend, session:
                 ending_it_puts_its_leases_back_uncharged,

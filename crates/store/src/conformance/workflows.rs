@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    Controlled, DeleteTasks, Edge, ListWorkflows, Replay, ReplayTasks, ReplayedDownstream,
-    Submitted, SubmittedWorkflow, WorkflowChange, WorkflowState,
+    Controlled, CountTasks, DeleteTasks, Edge, ListDead, ListTasks, ListWorkflows, Replay,
+    ReplayTasks, ReplayedDownstream, Submitted, SubmittedWorkflow, WorkflowChange, WorkflowState,
 };
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask};
@@ -406,4 +407,38 @@ pub async fn a_wide_one_counts_every_task(harness: Harness) {
     }
     assert_eq!(state(&harness, id).await.counts, [0, 0, 0, 1502, 0, 0]);
     assert_eq!(status(&harness, id).await, WorkflowStatus::Success);
+}
+
+pub async fn a_filter_finds_its_tasks(harness: Harness) {
+    let session = harness.session(&ALL).await;
+    let new = workflow(&harness, &[("a", &[]), ("b", &[("a", S)]), ("c", &[])]);
+    let other = workflow(&harness, &[("d", &[])]);
+    store(&harness, &new).await;
+    store(&harness, &other).await;
+    harness.submit_one(harness.task("e")).await;
+    end(&harness, session, "c", fail()).await;
+    let filter = |statuses: &[Status]| Filter {
+        workflow: Some(new.id),
+        statuses: statuses.iter().copied().collect(),
+        ..Filter::default()
+    };
+    let list = |filter| {
+        let page = ListTasks { tenant: own(), filter, before: None, limit: 10 };
+        let store = harness.store();
+        async move {
+            let found = store.list(page).await.unwrap().tasks;
+            found.iter().map(|task| task.id).collect::<Vec<_>>()
+        }
+    };
+    let [a, b, c] = [0, 1, 2].map(|number| new.tasks[number].id);
+    assert_eq!(list(filter(&[])).await, [c, b, a]);
+    assert_eq!(list(filter(&[Status::Failed])).await, [c]);
+    assert_eq!(list(filter(&[Status::Blocked, Status::Pending])).await, [b, a]);
+    let dead = ListDead { tenant: own(), filter: filter(&[]), before: None, limit: 10 };
+    let dead = harness.store().dead_letters(dead).await.unwrap().tasks;
+    assert_eq!(dead.iter().map(|task| task.id).collect::<Vec<_>>(), [c]);
+    let which = CountTasks { tenant: own(), filter: filter(&[]), retried: false, before: None };
+    assert_eq!(harness.store().count(which).await.unwrap().count, 3);
+    let unknown = Filter { workflow: Some(workflow_id(&harness)), ..Filter::default() };
+    assert_eq!(list(unknown).await, []);
 }

@@ -62,8 +62,8 @@ fn find(connection: &Connection, page: &ListDead) -> Result<Page<DeadPosition>> 
 
 /// Whether a term is about what only the task's own row says.
 pub(super) fn needs_task(filter: &Filter) -> bool {
-    let Filter { labels, error, worker, .. } = filter;
-    !labels.is_empty() || error.is_some() || worker.is_some()
+    let Filter { labels, error, worker, workflow, .. } = filter;
+    !labels.is_empty() || error.is_some() || worker.is_some() || workflow.is_some()
 }
 
 /// Dead letters that are looked at where a term needs the task: it is in another table and costs several

@@ -22,9 +22,11 @@ pub(super) const FITS: i64 = 2;
 
 /// The verdict on a row that stands beside its `lane`: 0 if it is another tenant's, 1 if a term
 /// does not hold, 2 if all do. A `CASE` stops at the first that does not, so what is dear to look
-/// at comes last. Takes where the row has its state, group, session, labels and error.
+/// at comes last. Takes where the row has its state, group, session, labels, error
+/// and workflow.
 macro_rules! verdict {
-    ($status:literal, $group:literal, $session:literal, $labels:literal, $error:literal) => {
+    ($status:literal, $group:literal, $session:literal, $labels:literal, $error:literal,
+     $workflow:literal) => {
         concat!(
             "CASE WHEN lane.tenant IS NOT :tenant THEN 0
                WHEN :queue IS NOT NULL AND lane.queue <> :queue THEN 1
@@ -32,6 +34,9 @@ macro_rules! verdict {
                WHEN (:statuses >> ",
             $status,
             ") & 1 = 0 THEN 1
+               WHEN :workflow IS NOT NULL AND ",
+            $workflow,
+            " IS NOT :workflow THEN 1
                WHEN :group IS NOT NULL AND ",
             $group,
             " IS NOT :group THEN 1
@@ -51,8 +56,14 @@ macro_rules! verdict {
 }
 
 /// The verdict on a row of `task`.
-pub(super) const TASK_VERDICT: &str =
-    verdict!("task.status", "group_of(task.error)", "task.session", "task.labels", "task.error");
+pub(super) const TASK_VERDICT: &str = verdict!(
+    "task.status",
+    "group_of(task.error)",
+    "task.session",
+    "task.labels",
+    "task.error",
+    "task.workflow"
+);
 
 /// The verdict on a row of `dlq`. Its task, in another table, is looked at only for terms that
 /// need it.
@@ -61,7 +72,8 @@ pub(super) const DEAD_VERDICT: &str = verdict!(
     "dlq.error_group",
     "(SELECT task.session FROM task WHERE task.id = dlq.task)",
     "(SELECT task.labels FROM task WHERE task.id = dlq.task)",
-    "(SELECT task.error FROM task WHERE task.id = dlq.task)"
+    "(SELECT task.error FROM task WHERE task.id = dlq.task)",
+    "(SELECT task.workflow FROM task WHERE task.id = dlq.task)"
 );
 
 /// Gives a statement the terms that its verdict asks for.
@@ -70,7 +82,7 @@ pub(super) fn bind(
     tenant: &TenantName,
     filter: &Filter,
 ) -> Result<()> {
-    let Filter { statuses, queue, task_type, labels, error, group, worker, .. } = filter;
+    let Filter { statuses, queue, task_type, labels, error, group, worker, workflow, .. } = filter;
     let mask = |statuses: &mut dyn Iterator<Item = Status>| {
         statuses.fold(0_i64, |mask, status| mask | 1 << encode_status(status))
     };
@@ -89,6 +101,7 @@ pub(super) fn bind(
             ":statuses": statuses,
             ":group": group.map(ErrorGroup::to_bits),
             ":worker": worker,
+            ":workflow": workflow.as_ref().map(|id| *id.as_bytes()),
             ":labels": labels,
             ":error": error,
         },

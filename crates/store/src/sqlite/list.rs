@@ -29,6 +29,16 @@ fn all(also: &str) -> String {
     )
 }
 
+/// Those of one workflow, newest id first.
+fn of_workflow(also: &str) -> String {
+    format!(
+        "/* task.list.workflow */ SELECT task.id, {TASK_VERDICT}, {also}
+         FROM member JOIN task ON task.id = member.task LEFT JOIN lane ON lane.id = task.lane
+         WHERE member.workflow = :workflow AND member.task >= :from AND member.task < :below
+         ORDER BY member.task DESC"
+    )
+}
+
 /// The failed ones, newest id first.
 fn failed(also: &str) -> String {
     format!(
@@ -54,7 +64,9 @@ fn find(connection: &Connection, page: &ListTasks) -> Result<Page<TaskId>> {
     let ids = filter.ids();
     let below = before.map_or(ids.end, |before| before.min(ids.end));
     let bounds = Bounds { tasks: *limit, rows: SCAN_ROWS };
-    if let Some(few) = few::newest_first(connection, page, &(ids.start..below))? {
+    if filter.workflow.is_none()
+        && let Some(few) = few::newest_first(connection, page, &(ids.start..below))?
+    {
         let (mut few, mut verdicts) = (few.into_iter(), Verdicts::new(connection, tenant, filter)?);
         return page::fill(connection, tenant, bounds, || {
             let Some(task) = few.next() else { return Ok(None) };
@@ -82,7 +94,11 @@ pub(super) fn rows<'a>(
     let ids = filter.ids();
     let below = before.map_or(ids.end, |before| before.min(ids.end));
     let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
-    let text = if only_failed { failed(of_failed) } else { all(of_tasks) };
+    let text = match filter.workflow {
+        Some(_) => of_workflow(of_tasks),
+        None if only_failed => failed(of_failed),
+        None => all(of_tasks),
+    };
     let mut statement = connection.prepare_cached(&text)?;
     filter::bind(&mut statement, tenant, filter)?;
     let range = named_params! { ":from": ids.start.as_bytes(), ":below": below.as_bytes() };

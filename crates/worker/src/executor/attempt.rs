@@ -106,7 +106,7 @@ impl AttemptRunner {
         let (progress, log) = notes.close();
         let took = started.elapsed();
         trace.end(&outcome, took);
-        let finish = Finish { task, epoch, outcome, ran: Some(took), progress, log, then: None };
+        let finish = Finish { ran: Some(took), progress, log, ..Finish::new(task, epoch, outcome) };
         EndedAttempt { finish, took }
     }
 

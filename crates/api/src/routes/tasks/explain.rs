@@ -46,7 +46,14 @@ pub(crate) async fn explain_task(
 
 fn view(task: &Task, reason: Reason) -> ReasonView {
     let detail = words(task, &reason);
-    let plain = |code| ReasonView { code, detail, until: None, paused: None, ahead: None, parents: Vec::new() };
+    let plain = |code| ReasonView {
+        code,
+        detail,
+        until: None,
+        paused: None,
+        ahead: None,
+        parents: Vec::new(),
+    };
     match reason {
         Reason::Blocked { parents, .. } => {
             let parents = parents.into_iter().map(open_parent).collect();
