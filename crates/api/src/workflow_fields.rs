@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use duly_client::wire::{NeededOn, SubmitRequest, ThenView, WorkflowRequest};
-use duly_core::limits::{
-    DEPENDENCIES, KEY_CHARS, THEN_TASKS, WORKFLOW_NAME_CHARS, WORKFLOW_TASKS,
-};
+use duly_core::limits::{DEPENDENCIES, KEY_CHARS, THEN_TASKS, WORKFLOW_NAME_CHARS, WORKFLOW_TASKS};
 use duly_core::submit::{check_key, check_labels};
 use duly_core::workflow::plan::{Flaw, Needed};
 use duly_core::workflow::request::{Member, Members, WorkflowSpec};
@@ -35,7 +33,7 @@ pub(crate) fn read(body: &[u8], key: Option<String>) -> Result<WorkflowSpec, Api
     let tasks = fields.required(object.field("tasks"));
     let given = tasks.is_given();
     let members = read_members(&mut fields, tasks, Within::Workflow);
-    if given && members.is_empty() {
+    if given && members.is_empty() && fields.is_clean() {
         fields.refuse(tasks.at, "REQUIRED", "must not be empty");
     }
     if !fields.is_clean() {
@@ -44,16 +42,12 @@ pub(crate) fn read(body: &[u8], key: Option<String>) -> Result<WorkflowSpec, Api
     let keys: Vec<_> = members.iter().map(|member| member.key.clone()).collect();
     let members = Members::of_workflow(members);
     let members = members.map_err(|flaws| refuse(&mut fields, tasks.at, &keys, flaws)).ok();
-    let spec = members
-        .map(|members| WorkflowSpec { name, labels, fail_fast, idempotency_key, members });
+    let spec =
+        members.map(|members| WorkflowSpec { name, labels, fail_fast, idempotency_key, members });
     fields.end(spec)
 }
 
-fn read_key(
-    fields: &mut Fields,
-    field: Field<'_, '_>,
-    header: Option<String>,
-) -> Option<String> {
+fn read_key(fields: &mut Fields, field: Field<'_, '_>, header: Option<String>) -> Option<String> {
     let own = fields.string(field);
     if let (Some(own), Some(header)) = (&own, &header)
         && own != header

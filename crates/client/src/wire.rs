@@ -44,7 +44,8 @@ pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
 pub use progress::ProgressView;
 pub use queue::{
-    Count, ExplainView, OpenParent, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode, ReasonView,
+    Count, ExplainView, OpenParent, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode,
+    ReasonView,
 };
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use settings::{

@@ -9,8 +9,8 @@ use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Backoff, DependencyView};
 use super::progress::ProgressView;
+use super::{Backoff, DependencyView};
 
 /// A task: what was asked for, where it is, and how it ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -169,9 +169,10 @@ pub(super) fn refusal(error: Error, rule: &str) -> ApiError {
             Code::OpenChildren,
             "tasks that depend on it have not ended; wait for them or cancel them first",
         ),
-        Error::OpenDescendant { .. } => {
-            ApiError::new(Code::StateConflict, format!("{error}; only tasks that have ended run again"))
-        }
+        Error::OpenDescendant { .. } => ApiError::new(
+            Code::StateConflict,
+            format!("{error}; only tasks that have ended run again"),
+        ),
         Error::TooFarAhead => submit::Refused::TooFarAhead.into(),
         Error::Store(error) => error.into(),
     }

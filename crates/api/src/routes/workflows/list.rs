@@ -68,9 +68,10 @@ pub(crate) async fn list_workflows(
 
 fn read_status(text: &str) -> Result<WorkflowStatus, ApiError> {
     let is_meant = |status: &WorkflowStatus| status.as_str().eq_ignore_ascii_case(text);
-    WorkflowStatus::ALL.into_iter().find(is_meant).ok_or_else(|| {
-        query::invalid("`status` must be RUNNING, SUCCESS, FAILED or CANCELLED")
-    })
+    WorkflowStatus::ALL
+        .into_iter()
+        .find(is_meant)
+        .ok_or_else(|| query::invalid("`status` must be RUNNING, SUCCESS, FAILED or CANCELLED"))
 }
 
 fn read_labels(text: &str) -> Result<BTreeMap<String, String>, ApiError> {
@@ -80,6 +81,8 @@ fn read_labels(text: &str) -> Result<BTreeMap<String, String>, ApiError> {
     };
     let labels: Option<BTreeMap<_, _>> = text.split(',').map(pair).collect();
     labels.filter(|labels| labels.len() <= LABELS).ok_or_else(|| {
-        query::invalid(format!("`labels` must be pairs such as customer:42,region:eu, at most {LABELS}"))
+        query::invalid(format!(
+            "`labels` must be pairs such as customer:42,region:eu, at most {LABELS}"
+        ))
     })
 }

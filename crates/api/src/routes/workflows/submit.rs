@@ -71,8 +71,7 @@ pub(crate) async fn submit_workflow(
         }
     })?;
     let (id, replayed) = (accepted.id, accepted.replayed);
-    let answer =
-        WorkflowAnswer { workflow_id: id, status: accepted.status, tasks: accepted.tasks };
+    let answer = WorkflowAnswer { workflow_id: id, status: accepted.status, tasks: accepted.tasks };
     let mut response = axum::Json(answer).into_response();
     let headers = response.headers_mut();
     let location = HeaderValue::try_from(format!("/v1/workflows/{id}"));
