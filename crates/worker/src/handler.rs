@@ -1,5 +1,6 @@
 //! Handlers: the code that runs the attempts of one task type.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,11 @@ use duly_core::json;
 use duly_core::lease::{Fence, Lease};
 use duly_core::limits::CHECKPOINT_BYTES;
 use duly_core::progress::Progress;
+use duly_core::state::Status;
 use duly_core::task::Failure;
-use serde::Serialize;
+use duly_core::workflow::request::Members;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::notes::Notes;
@@ -146,6 +149,18 @@ impl Context {
         self.lease.idempotency_key()
     }
 
+    /// The tasks that this one depends on, by their key in the workflow or by id, as JSON text:
+    /// `taskId`, `status`, `result` and `error` of each. `None` if it depends on none.
+    pub fn parents_text(&self) -> Option<&Arc<str>> {
+        self.lease.parents.as_ref()
+    }
+
+    /// The tasks that this one depends on, by their key in the workflow or by id.
+    pub fn parents(&self) -> BTreeMap<String, ParentTask> {
+        let text = self.lease.parents.as_deref();
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
     /// The payload as the submitter wrote it: JSON text.
     pub fn payload_text(&self) -> &Arc<str> {
         &self.lease.payload
@@ -157,37 +172,72 @@ impl Context {
     }
 }
 
-/// The result of a successful attempt: none, or JSON text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output(Option<Arc<str>>);
+/// A task that another one depends on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentTask {
+    /// Its id.
+    pub task_id: TaskId,
+    /// How it ended.
+    pub status: Status,
+    /// Its result: JSON text. `None` if it has none, or if the parents' results are too large together.
+    #[serde(default)]
+    pub result: Option<Box<RawValue>>,
+    /// Why it failed or was cancelled.
+    #[serde(default)]
+    pub error: Option<Failure>,
+}
+
+/// The result of a successful attempt: none or JSON text, and perhaps further tasks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    text: Option<Arc<str>>,
+    then: Option<Members>,
+}
 
 impl Output {
     /// No result.
     pub fn none() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    fn of(text: Arc<str>) -> Self {
+        Self { text: Some(text), then: None }
+    }
+
+    /// Adds tasks, which are stored in the commit of the success: never without it, and once. Those
+    /// that depend on none of the others depend on this task. [`crate::then::Tasks`] collects them.
+    #[must_use]
+    pub fn then(self, tasks: Members) -> Self {
+        Self { then: Some(tasks), ..self }
+    }
+
+    /// Takes the added tasks out.
+    pub fn take_then(&mut self) -> Option<Members> {
+        self.then.take()
     }
 
     /// The value as JSON.
     pub fn json(value: &impl Serialize) -> Result<Self, HandlerError> {
         let text = serde_json::to_string(value).map_err(invalid_result)?;
-        Ok(Self(Some(text.into())))
+        Ok(Self::of(text.into()))
     }
 
     /// JSON text, kept byte for byte.
     pub fn text(text: impl Into<Arc<str>>) -> Result<Self, HandlerError> {
         let text = text.into();
         serde_json::from_str::<&RawValue>(&text).map_err(invalid_result)?;
-        Ok(Self(Some(text)))
+        Ok(Self::of(text))
     }
 
     /// The attempt's own payload, which was checked to be JSON when it was submitted.
     pub fn payload_of(context: &Context) -> Self {
-        Self(Some(Arc::clone(context.payload_text())))
+        Self::of(Arc::clone(context.payload_text()))
     }
 
     /// The JSON text.
     pub fn into_text(self) -> Option<Arc<str>> {
-        self.0
+        self.text
     }
 }
 

@@ -3,6 +3,7 @@
 mod echo;
 mod flaky;
 mod http;
+mod map;
 pub mod reference;
 mod samples;
 mod shell;
@@ -11,6 +12,7 @@ mod sleep;
 pub use echo::Echo;
 pub use flaky::Flaky;
 pub use http::Http;
+pub use map::Map;
 pub use samples::{Sample, with_samples};
 pub use shell::Shell;
 pub use sleep::Sleep;
@@ -18,11 +20,12 @@ pub use sleep::Sleep;
 use crate::outbound::Guard;
 use crate::registry::Registry;
 
-/// The handlers that every worker has: `echo`, `flaky`, `http` and `sleep`.
+/// The handlers that every worker has: `echo`, `flaky`, `http`, `map` and `sleep`.
 pub fn builtin(guard: Guard) -> Registry {
     Registry::new()
         .with("echo", Echo)
         .with("flaky", Flaky)
         .with("http", Http::new(guard))
+        .with("map", Map)
         .with("sleep", Sleep)
 }

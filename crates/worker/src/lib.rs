@@ -14,8 +14,9 @@ mod notes;
 pub mod outbound;
 pub mod registry;
 mod taken_back;
+pub mod then;
 
 pub use executor::{Concurrency, Config, Executor, ExecutorReport};
-pub use handler::{Context, Handler, HandlerError, Output};
+pub use handler::{Context, Handler, HandlerError, Output, ParentTask};
 pub use outbound::Guard;
 pub use registry::Registry;

@@ -19,7 +19,7 @@ const ID: &str = "01920000-0000-7000-8000-000000000000";
 fn finish(more: &str) -> Result<Finish, Vec<String>> {
     let outcome = format!(r#"{{"taskId":"{ID}","epoch":3{more}}}"#);
     let body = format!(r#"{{"sessionId":"{ID}","outcomes":[{outcome}]}}"#);
-    match finishes(body.as_bytes(), &Counter) {
+    match finishes(body.as_bytes(), &TenantName::default_tenant(), &Counter) {
         Ok((_, mut finishes)) => Ok(finishes.pop().unwrap()),
         Err(refused) => Err(pointers(&refused)),
     }

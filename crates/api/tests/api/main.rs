@@ -29,3 +29,4 @@ mod support;
 mod tasks;
 mod tenants;
 mod workers;
+mod workflows;

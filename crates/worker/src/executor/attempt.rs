@@ -13,6 +13,7 @@ use duly_core::limits::RESULT_BYTES;
 use duly_core::ports::random::Random;
 use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Failure;
+use duly_core::workflow::request::{Added, Members};
 use futures_util::FutureExt;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -93,20 +94,23 @@ impl AttemptRunner {
         let started = Instant::now();
         let (task, epoch) = (lease.task, lease.epoch);
         let trace = AttemptTrace::begin(&lease);
+        let tenant = lease.lane.tenant.clone();
         let notes = Notes::new(&self.queue, task, epoch);
-        let outcome = match self.registry.get(&lease.lane.task_type) {
+        let (outcome, then) = match self.registry.get(&lease.lane.task_type) {
             // The last check before the handler starts.
-            _ if self.taken_back.contains(task, epoch) => Outcome::Release,
+            _ if self.taken_back.contains(task, epoch) => (Outcome::Release, None),
             Some(handler) => self.outcome(handler, lease, &notes).await,
             None => {
                 let message = format!("this worker has no handler for {}", lease.lane.task_type);
-                self.retry(Failure::new("NO_HANDLER", message))
+                (self.retry(Failure::new("NO_HANDLER", message)), None)
             }
         };
         let (progress, log) = notes.close();
         let took = started.elapsed();
         trace.end(&outcome, took);
-        let finish = Finish { ran: Some(took), progress, log, ..Finish::new(task, epoch, outcome) };
+        let added = then.map(|members| Arc::new(Added { tenant, members }));
+        let finish = Finish::new(task, epoch, outcome);
+        let finish = Finish { ran: Some(took), progress, log, added, ..finish };
         EndedAttempt { finish, took }
     }
 
@@ -115,7 +119,7 @@ impl AttemptRunner {
         handler: &Arc<dyn Handler>,
         lease: Lease,
         notes: &Arc<Notes>,
-    ) -> Outcome {
+    ) -> (Outcome, Option<Members>) {
         let limit = lease.time_limit();
         let (task, epoch) = (lease.task, lease.epoch);
         let last_moment = limit + handler.cleanup_time();
@@ -135,8 +139,14 @@ impl AttemptRunner {
                 () = cancelled => None,
             }
         });
-        match guarded.catch_unwind().await {
-            Ok(Some(Ok(Ok(output)))) => success(output),
+        let outcome = match guarded.catch_unwind().await {
+            Ok(Some(Ok(Ok(mut output)))) => {
+                let then = output.take_then();
+                let outcome = success(output);
+                // What cannot be stored is a failure, which adds nothing.
+                let succeeded = matches!(outcome, Outcome::Success { .. });
+                return (outcome, then.filter(|_| succeeded));
+            }
             Ok(Some(Ok(Err(decision)))) => self.decided(decision),
             Ok(Some(Err(_elapsed))) => {
                 let message = format!("the handler took longer than {} s", limit.as_secs_f64());
@@ -144,7 +154,8 @@ impl AttemptRunner {
             }
             Ok(None) => Outcome::Release,
             Err(panic) => self.retry(Failure::new("PANIC", panic_message(panic.as_ref()))),
-        }
+        };
+        (outcome, None)
     }
 
     fn decided(&self, decision: HandlerError) -> Outcome {

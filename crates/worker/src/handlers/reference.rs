@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub use self::page::page;
-use super::{echo, flaky, http, samples, shell, sleep};
+use super::{echo, flaky, http, map, samples, shell, sleep};
 
 /// The description of one task type.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -149,6 +149,7 @@ pub const REFERENCES: &[Reference] = &[
     echo::REFERENCE,
     flaky::REFERENCE,
     http::REFERENCE,
+    map::REFERENCE,
     sleep::REFERENCE,
     shell::REFERENCE,
     samples::CLEANUP_TEMP_FILES,

@@ -129,7 +129,7 @@ fn words(task: &Task, reason: &Reason) -> String {
 /// How to get a worker for a task. `duly worker run` has handlers for the built-in types alone.
 fn start_worker(lane: &Lane) -> String {
     match lane.task_type.as_str() {
-        "echo" | "flaky" | "http" | "sleep" => "duly worker run".to_owned(),
+        "echo" | "flaky" | "http" | "map" | "sleep" => "duly worker run".to_owned(),
         "shell" => "duly worker run --allow-shell".to_owned(),
         task_type => format!(
             "start a worker of yours that registers the type {task_type}; docs/worker-protocol.md \
