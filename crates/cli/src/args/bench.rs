@@ -86,6 +86,8 @@ pub(crate) enum Part {
     Remote,
     /// Idle latency and lateness
     Punctuality,
+    /// Chains, fan-outs and fan-ins of dependent tasks
+    Workflows,
     /// Memory of an idle server, and how soon the tasks of a dead worker run again
     Recovery,
     /// Queries on a file of a million tasks; takes a minute and a gigabyte, only with `--only`

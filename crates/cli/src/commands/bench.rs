@@ -18,6 +18,7 @@ mod report;
 mod rest;
 mod run;
 mod store_site;
+mod workflows;
 mod world;
 
 use std::path::Path;
@@ -95,6 +96,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Remote, remote::STEPS)
         + of(Part::Punctuality, punctuality::STEPS)
         + of(Part::Recovery, memory::STEPS + recovery::STEPS)
+        + of(Part::Workflows, workflows::STEPS)
         + of(Part::Queries, queries::STEPS)
         + of(Part::Held, held::STEPS)
 }
@@ -129,6 +131,9 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
     if wants(args, Part::Recovery) {
         memory::measure(run).await?;
         recovery::measure(run).await?;
+    }
+    if wants(args, Part::Workflows) {
+        workflows::measure(run).await?;
     }
     if wants(args, Part::Queries) {
         queries::measure(run).await?;

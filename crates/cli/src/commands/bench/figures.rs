@@ -87,6 +87,11 @@ impl Figure {
         self
     }
 
+    /// The measured value.
+    pub(super) fn value(&self) -> f64 {
+        self.value
+    }
+
     /// Whether it is less than another.
     pub(super) fn is_below(&self, other: &Self) -> bool {
         self.value < other.value

@@ -25,7 +25,7 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
 }
 
 /// Reports its start.
-struct Starts(mpsc::UnboundedSender<Instant>);
+pub(super) struct Starts(pub(super) mpsc::UnboundedSender<Instant>);
 
 #[async_trait]
 impl Handler for Starts {
@@ -36,7 +36,7 @@ impl Handler for Starts {
 }
 
 /// Single tasks of one round.
-const LONE: usize = 1000;
+pub(super) const LONE: usize = 1000;
 
 /// The best round counts: a shared disk has slow seconds.
 async fn idle(run: &mut Run) -> anyhow::Result<()> {
@@ -62,7 +62,7 @@ async fn idle(run: &mut Run) -> anyhow::Result<()> {
 }
 
 /// The time of each from submit to start.
-async fn lone_tasks(
+pub(super) async fn lone_tasks(
     world: &World,
     started: &mut mpsc::UnboundedReceiver<Instant>,
 ) -> anyhow::Result<Vec<f64>> {
