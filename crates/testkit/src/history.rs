@@ -4,6 +4,7 @@
 
 use duly_core::id::TaskId;
 use duly_core::state::Status;
+use duly_core::workflow::Condition;
 use serde::{Deserialize, Serialize};
 
 /// Names of the files in the folder of a run.
@@ -151,6 +152,9 @@ pub struct Shown {
     pub losses: u32,
     /// Its failed and lost attempts, oldest first: epoch and error code.
     pub attempts: Vec<(u32, String)>,
+    /// The tasks that it depends on, and how each must end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<(TaskId, Condition)>,
 }
 
 /// What a run was.

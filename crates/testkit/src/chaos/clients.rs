@@ -3,14 +3,16 @@
 
 mod start;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use duly_client::Error;
-use duly_client::wire::{CancelRequest, SubmitRequest};
+use duly_client::wire::{CancelRequest, DependencyOn, DependencyView, SubmitRequest};
 use duly_core::id::TaskId;
+use duly_core::workflow::Condition;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::task::JoinSet;
@@ -35,6 +37,10 @@ const FAILING: u32 = 100;
 const CANCELLED: u32 = 50;
 /// Tasks that the nodes run themselves where they do, out of a thousand.
 const HTTP: u32 = 500;
+/// Tasks that depend on others, out of a thousand.
+const DEPENDENT: u32 = 300;
+/// Tasks that a client remembers to depend on.
+const REMEMBERED: usize = 8;
 /// Calls that their client gives up on the way, out of a thousand.
 const GIVEN_UP: u32 = 20;
 /// Milliseconds between two tasks of a client: the workers keep up, also with one of them paused.
@@ -81,7 +87,8 @@ impl Clients {
         for proc in 0..count {
             let random = StdRng::seed_from_u64(seed ^ (u64::from(proc) << 32));
             let (shared, door) = (Arc::clone(&shared), usize::try_from(proc)?);
-            running.spawn(Client { shared, proc, door, random, submitted: 0 }.run());
+            let recent = VecDeque::new();
+            running.spawn(Client { shared, proc, door, random, submitted: 0, recent }.run());
         }
         Ok(Self { running })
     }
@@ -102,6 +109,8 @@ struct Client {
     door: usize,
     random: StdRng,
     submitted: u64,
+    /// Its last tasks.
+    recent: VecDeque<TaskId>,
 }
 
 impl Client {
@@ -112,6 +121,10 @@ impl Client {
             let start = Start::draw(&mut self.random);
             let task = self.task(&key, start)?;
             let submitted = self.submit(&key, &task, start).await?;
+            self.recent.extend(submitted);
+            if self.recent.len() > REMEMBERED {
+                self.recent.pop_front();
+            }
             if let Some(task) = submitted
                 && self.happens(CANCELLED)
             {
@@ -144,8 +157,29 @@ impl Client {
             ..SubmitRequest::new(kind)
         };
         task.labels.insert("key".to_owned(), key.to_owned());
+        if self.happens(DEPENDENT) {
+            task.dependencies = self.dependencies();
+        }
         start.ask(&mut task);
         Ok(task)
+    }
+
+    /// Some of the last tasks, which may have ended, and how each must end.
+    fn dependencies(&mut self) -> Vec<DependencyView> {
+        let count = self.random.random_range(1..=3);
+        let parents: BTreeSet<_> = (0..count.min(self.recent.len()))
+            .map(|_| self.recent[self.random.random_range(0..self.recent.len())])
+            .collect();
+        let condition = |number| match number {
+            0..600 => Condition::Done,
+            600..970 => Condition::Success,
+            _ => Condition::Failure,
+        };
+        let mut depend = |parent| {
+            let on = condition(self.random.random_range(0..1000));
+            DependencyView::On(DependencyOn { task_id: parent, on })
+        };
+        parents.into_iter().map(&mut depend).collect()
     }
 
     /// Submits until there is an answer; none at the end of the run, if the server stays away.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use duly_client::Client;
-use duly_client::wire::TaskView;
+use duly_client::wire::{DependencyOn, DependencyView, TaskView};
+use duly_core::id::TaskId;
+use duly_core::workflow::Condition;
 use futures_util::future::try_join_all;
 
 use super::doors::Doors;
@@ -53,5 +55,13 @@ async fn shown(client: &Client, task: &TaskView) -> anyhow::Result<Shown> {
         epoch: task.epoch,
         losses: task.losses,
         attempts: attempts.collect(),
+        dependencies: task.dependencies.iter().map(dependency).collect(),
     })
+}
+
+fn dependency(view: &DependencyView) -> (TaskId, Condition) {
+    match *view {
+        DependencyView::Task(task) => (task, Condition::Success),
+        DependencyView::On(DependencyOn { task_id, on }) => (task_id, on),
+    }
 }

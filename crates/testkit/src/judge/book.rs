@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use duly_core::id::TaskId;
 use duly_core::state::Status;
+use duly_core::workflow::Condition;
 
 use super::faults::Faults;
 use super::procs::Procs;
@@ -115,6 +116,7 @@ pub(super) struct Final {
     pub(super) epoch: u32,
     pub(super) losses: u32,
     pub(super) attempts: Vec<(u32, Why)>,
+    pub(super) dependencies: Vec<(TaskId, Condition)>,
 }
 
 /// Why an attempt did not succeed.
@@ -172,9 +174,10 @@ impl Book {
 
     pub(super) fn shown(&mut self, line: Line<Shown>) {
         let at = self.note(line.mono_ns);
-        let Shown { task: id, key, status, run, attempt, epoch, losses, attempts } = line.event;
+        let Shown { task: id, key, status, run, attempt, epoch, losses, attempts, dependencies } =
+            line.event;
         let attempts = attempts.iter().map(|(epoch, code)| (*epoch, why(code))).collect();
-        let end = Final { at, status, run, attempt, epoch, losses, attempts };
+        let end = Final { at, status, run, attempt, epoch, losses, attempts, dependencies };
         let key = key.map(|key| self.key(&key));
         if let Some(key) = key {
             let other = self.keys[key].shown.replace(id).filter(|other| *other != id);
@@ -230,6 +233,11 @@ impl Book {
             self.tasks.len() - 1
         });
         &mut self.tasks[place]
+    }
+
+    /// A task that is named in a file.
+    pub(super) fn find(&self, id: TaskId) -> Option<&Task> {
+        self.places.get(&id).map(|place| &self.tasks[*place])
     }
 
     /// How long workers may be silent, in nanoseconds.

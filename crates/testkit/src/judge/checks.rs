@@ -2,6 +2,7 @@
 
 mod attempts;
 mod cancels;
+mod dependencies;
 mod epochs;
 mod leaders;
 mod losses;
@@ -40,6 +41,7 @@ pub(super) fn all(book: &Book) -> Findings {
             losses::check,
             attempts::check,
             cancels::check,
+            dependencies::check,
         ] {
             check(&case, &mut found);
         }

@@ -38,13 +38,15 @@ pub enum Class {
     SuccessWithoutExecution,
     /// Cancelled, although no client asked for it.
     CancelledUnasked,
+    /// A task ran before the tasks that it depends on had ended as it asks.
+    ChildBeforeParent,
     /// After the end of a leader no node led for too long.
     Leaderless,
 }
 
 impl Class {
     /// All of them, in the order of the table that is printed.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Lost,
         Self::Invented,
         Self::Duplicated,
@@ -61,6 +63,7 @@ impl Class {
         Self::Unfinished,
         Self::SuccessWithoutExecution,
         Self::CancelledUnasked,
+        Self::ChildBeforeParent,
         Self::Leaderless,
     ];
 
@@ -83,6 +86,7 @@ impl Class {
             Self::Unfinished => "unfinished",
             Self::SuccessWithoutExecution => "success-without-execution",
             Self::CancelledUnasked => "cancelled-unasked",
+            Self::ChildBeforeParent => "child-before-parent",
             Self::Leaderless => "leaderless",
         }
     }
@@ -106,6 +110,7 @@ impl Class {
             Self::Unfinished => "a task has not ended although the run was given time to end",
             Self::SuccessWithoutExecution => "a task succeeded that no worker says it ended",
             Self::CancelledUnasked => "a task is cancelled although no client asked for it",
+            Self::ChildBeforeParent => "a task ran before those that it depends on had ended",
             Self::Leaderless => {
                 "the leader was killed, and no node led for more than twice the TTL"
             }

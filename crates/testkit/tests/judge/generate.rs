@@ -177,6 +177,7 @@ impl Maker {
             epoch: task.epoch,
             losses: u32::try_from(lost).expect("few"),
             attempts: task.attempts,
+            dependencies: Vec::new(),
         };
         self.history.show(END, shown);
     }

@@ -4,6 +4,7 @@
 mod attempts;
 mod cancels;
 mod clean;
+mod dependencies;
 mod epochs;
 mod generate;
 mod history;

@@ -7,11 +7,14 @@
 //!   `run=2`; `10-20 w1 runs a 1 success` is a start, an end and an accepted outcome
 //! - `5-9 pause w1`, `5 kill server`
 //! - `shown a SUCCESS 1` with the epochs of `lost=1,2`, `timeout=3`, `failed=4`, and `attempt=`,
-//!   `losses=`, `key=`, `run=` where they are to differ from what follows from those
+//!   `losses=`, `key=`, `run=` where they are to differ from what follows from those; with
+//!   `after=b:success` for a task that it depends on
 
 use std::collections::HashMap;
 
+use duly_core::id::TaskId;
 use duly_core::state::Status;
+use duly_core::workflow::Condition;
 use duly_testkit::effects::{Effect, Ev, Kind};
 use duly_testkit::history::{FaultKind, Phase, Shown, Verb};
 use serde::de::DeserializeOwned;
@@ -128,6 +131,13 @@ impl Event<'_> {
             epoch,
             losses: count("losses", lost),
             attempts,
+            dependencies: self.options.get("after").into_iter().map(|text| after(text)).collect(),
         }
     }
+}
+
+/// A task that another one depends on.
+fn after(text: &str) -> (TaskId, Condition) {
+    let (task, on) = text.split_once(':').expect("a task and a condition");
+    (id(task), word(on))
 }

@@ -3,6 +3,7 @@
 
 use duly_core::state::Status;
 
+use super::dependencies::may_be_cancelled;
 use super::{Case, MS};
 use crate::effects::Ev;
 use crate::judge::class::Class;
@@ -14,7 +15,8 @@ const LATE_START: u64 = 2_000 * MS;
 pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     let end = case.task.end.as_ref();
     let is_cancelled = end.is_some_and(|end| end.status == Status::Cancelled);
-    if let Some(end) = end.filter(|_| is_cancelled && !case.task.cancel_asked) {
+    let unasked = end.filter(|_| is_cancelled && !case.task.cancel_asked);
+    if let Some(end) = unasked.filter(|end| !may_be_cancelled(case.book, &end.dependencies)) {
         let detail = "no cancel was ever sent".to_owned();
         found.add(case.violation(Class::CancelledUnasked, end.at, detail));
     }
