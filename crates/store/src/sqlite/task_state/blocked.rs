@@ -33,16 +33,21 @@ pub(in crate::sqlite) fn unblocked(
             "/* task.unblock */ UPDATE task SET status = ?2, run_at = ?3 WHERE id = ?1 AND status = 0",
         )?
         .execute(params![task.as_bytes(), row::encode_status(status), run_at])?;
-    not_blocked(scope, range, task)?;
+    remove(scope, range, task)?;
     scope.wait(range, run_at, task.as_bytes())
 }
 
-/// Takes a task out of the table of blocked ones.
-pub(in crate::sqlite) fn not_blocked(scope: &Scope<'_>, range: Range, task: TaskId) -> Result<()> {
+fn remove(scope: &Scope<'_>, range: Range, task: TaskId) -> Result<()> {
     scope
         .connection
         .prepare_cached("/* blocked.remove */ DELETE FROM blocked WHERE lane = ? AND task = ?")?
         .execute(params![range.lane, task.as_bytes()])?;
+    Ok(())
+}
+
+/// Takes a task out of the table of blocked ones that is not released. The cascade may have had it.
+pub(in crate::sqlite) fn not_blocked(scope: &Scope<'_>, range: Range, task: TaskId) -> Result<()> {
+    remove(scope, range, task)?;
     scope
         .connection
         .prepare_cached("/* doomed.remove */ DELETE FROM doomed WHERE task = ?")?

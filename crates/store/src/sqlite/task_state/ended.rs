@@ -22,11 +22,14 @@ const END: &str = "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?
     WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
       AND links IS NULL AND workflow IS NULL";
 
-/// The same for a task that is tied to others.
+/// The same for a task that is tied to others. What ties it is read before: RETURNING would open a
+/// temporary table each time.
 const END_LINKED: &str = "/* finish.end_linked */ UPDATE task SET status = ?4, finished_at = ?5,
         result = ?6, error = ?7, charged = charged + 1, started_at = max(granted_at, ?5 - ?8)
-    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
-    RETURNING links, workflow";
+    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2";
+
+const LINKS: &str = "/* finish.links */ SELECT links, workflow FROM task
+    WHERE id = ? AND epoch = ? AND session = ? AND status = 2";
 
 /// Ends tasks that this session holds by their outcomes.
 pub(in crate::sqlite) struct Ended<'a> {
@@ -92,9 +95,11 @@ impl<'a> Ended<'a> {
         if self.statement.execute(values)? > 0 {
             return Ok(true);
         }
-        let mut linked = scope.connection.prepare_cached(END_LINKED)?;
-        let links = linked.query_row(values, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let held = params![item.task.as_bytes(), item.epoch, self.session.as_bytes()];
+        let mut links = scope.connection.prepare_cached(LINKS)?;
+        let links = links.query_row(held, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some(links) = links else { return Ok(false) };
+        scope.connection.prepare_cached(END_LINKED)?.execute(values)?;
         scope.ended.extend(EndedLinked::new(item.task, status, links));
         Ok(true)
     }

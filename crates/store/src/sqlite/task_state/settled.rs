@@ -186,20 +186,14 @@ fn end_workflow(scope: &Scope<'_>, id: WorkflowId, cancelled: bool) -> Result<()
 /// A child of which edges were satisfied: the last one releases it.
 fn count_down(scope: &mut Scope<'_>, child: TaskId, satisfied: u32) -> Result<()> {
     let Some(found) = find_blocked(scope, child)? else { return Ok(()) };
-    let (open, delay) = scope
-        .connection
-        .prepare_cached(
-            "/* settle.count_down */ UPDATE blocked SET open = open - ?3 WHERE lane = ?1 AND task = ?2
-             RETURNING open, delay_ms",
-        )?
-        .query_row(params![found.range.lane, child.as_bytes(), satisfied], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
-        })?;
-    if open > 0 || found.workflow_cancelled {
+    if found.open > satisfied || found.workflow_cancelled {
+        let update = "/* settle.count_down */ UPDATE blocked SET open = open - ? WHERE lane = ? AND task = ?";
+        let values = params![satisfied, found.range.lane, child.as_bytes()];
+        scope.connection.prepare_cached(update)?.execute(values)?;
         return Ok(());
     }
     let now = scope.now.millis();
-    let run_at = delay.map_or(found.run_at.max(now), |delay| now.saturating_add(delay));
+    let run_at = found.delay.map_or(found.run_at.max(now), |delay| now.saturating_add(delay));
     unblocked(scope, Blocked { task: child, range: found.range }, run_at)
 }
 
@@ -216,22 +210,29 @@ fn doom(scope: &mut Scope<'_>, child: TaskId) -> Result<()> {
 struct FoundBlocked {
     range: Range,
     run_at: i64,
+    open: u32,
+    delay: Option<i64>,
     workflow_cancelled: bool,
 }
 
 /// A task, if it is BLOCKED.
 fn find_blocked(scope: &Scope<'_>, task: TaskId) -> Result<Option<FoundBlocked>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* settle.find */ SELECT lane, rank, run_at,
-                workflow IS NOT NULL AND (SELECT cancelled IS NOT NULL FROM workflow
+        "/* settle.find */ SELECT task.lane, task.rank, task.run_at, blocked.open, blocked.delay_ms,
+                task.workflow IS NOT NULL AND (SELECT cancelled IS NOT NULL FROM workflow
                     WHERE workflow.id = task.workflow)
-         FROM task WHERE id = ? AND status = ?",
+         FROM task JOIN blocked ON blocked.lane = task.lane AND blocked.task = task.id
+         WHERE task.id = ? AND task.status = ?",
     )?;
     let key = params![task.as_bytes(), row::encode_status(Status::Blocked)];
     let found = statement.query_row(key, |row| {
-        let range = Range { lane: row.get(0)?, rank: row.get(1)? };
-        let workflow_cancelled = row.get(3)?;
-        Ok(FoundBlocked { range, run_at: row.get(2)?, workflow_cancelled })
+        Ok(FoundBlocked {
+            range: Range { lane: row.get(0)?, rank: row.get(1)? },
+            run_at: row.get(2)?,
+            open: row.get(3)?,
+            delay: row.get(4)?,
+            workflow_cancelled: row.get(5)?,
+        })
     });
     Ok(found.optional()?)
 }
