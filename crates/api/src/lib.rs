@@ -41,3 +41,4 @@ pub use openapi::document;
 pub use route_table::RouteTable;
 pub use router::{route_table, router};
 pub use server::serve;
+pub use workflow_fields::check_workflow;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use duly_client::wire::{NeededOn, SubmitRequest, ThenView, WorkflowRequest};
+use duly_client::wire::{NeededOn, Problem, SubmitRequest, ThenView, WorkflowRequest};
 use duly_core::limits::{DEPENDENCIES, KEY_CHARS, THEN_TASKS, WORKFLOW_NAME_CHARS, WORKFLOW_TASKS};
 use duly_core::submit::{check_key, check_labels};
 use duly_core::workflow::plan::{Flaw, Needed};
@@ -19,6 +19,12 @@ use crate::task_fields::{draft, read_condition, read_labels};
 enum Within {
     Workflow,
     Outcome,
+}
+
+/// Checks the body of a workflow as `POST /workflows` does, as far as no server is needed. The error is
+/// what it would answer.
+pub fn check_workflow(body: &[u8]) -> Result<WorkflowSpec, Box<Problem>> {
+    read(body, None).map_err(|refused| Box::new(refused.problem(None)))
 }
 
 /// Reads a [`WorkflowRequest`]. `key` is the idempotency key of the header.

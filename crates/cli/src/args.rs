@@ -18,6 +18,7 @@ mod serve;
 mod settings;
 mod task;
 mod worker;
+mod workflow;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
 pub(crate) use self::id::TaskRef;
 pub(crate) use self::import::ImportArgs;
-pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
+pub(crate) use self::logs::{LogOutput, LogsArgs, ServerArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
@@ -48,6 +49,10 @@ pub(crate) use self::task::{
     RetryArgs, RunArgs, TaskCommand,
 };
 pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
+pub(crate) use self::workflow::{
+    GraphOutput, WorkflowCancelArgs, WorkflowCommand, WorkflowFileArgs, WorkflowGraphArgs,
+    WorkflowIdArgs, WorkflowListArgs, WorkflowRunArgs, WorkflowWatchArgs,
+};
 
 /// A task scheduler that starts with nothing else installed.
 #[derive(Debug, Parser)]
@@ -72,6 +77,9 @@ pub(crate) enum Command {
     /// Submit, inspect and control tasks
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Submit, draw and control tasks that depend on each other
+    #[command(subcommand)]
+    Workflow(WorkflowCommand),
     /// Apply an action to many tasks
     #[command(subcommand)]
     Bulk(BulkCommand),

@@ -19,6 +19,7 @@ pub(crate) mod settings;
 pub(crate) mod task;
 mod watch;
 pub(crate) mod worker;
+pub(crate) mod workflow;
 
 use anyhow::Context as _;
 use duly_client::Client;

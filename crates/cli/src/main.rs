@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => commands::serve::run(serve, args.verbose),
         Command::Dev(dev) => commands::dev::run(&dev),
         Command::Task(task) => commands::task::run(task),
+        Command::Workflow(workflow) => commands::workflow::run(workflow),
         Command::Bulk(bulk) => commands::bulk::run(bulk),
         Command::Queue(queue) => commands::queue::run(queue),
         Command::Dlq(dlq) => commands::dlq::run(dlq),

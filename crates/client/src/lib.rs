@@ -27,6 +27,8 @@ mod settings;
 pub mod source;
 #[cfg(feature = "http")]
 mod workers;
+#[cfg(feature = "http")]
+mod workflows;
 
 #[cfg(feature = "http")]
 pub use backup::Backup;
@@ -38,3 +40,5 @@ pub use http::Client;
 pub use logs::LogQuery;
 #[cfg(feature = "http")]
 pub use source::RemoteSource;
+#[cfg(feature = "http")]
+pub use workflows::WorkflowQuery;

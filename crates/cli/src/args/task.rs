@@ -185,6 +185,9 @@ pub(crate) struct ReplayArgs {
     /// New payload as JSON; @FILE reads a file, - standard input
     #[arg(short, long, value_name = "JSON")]
     pub(crate) data: Option<String>,
+    /// Also run everything that depends on it again, after it
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) downstream: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

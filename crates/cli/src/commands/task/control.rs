@@ -37,8 +37,10 @@ pub(super) async fn edit(args: EditArgs) -> anyhow::Result<Ending> {
 
 pub(super) async fn replay(args: ReplayArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
-    let payload = args.data.as_deref().map(read_payload).transpose()?;
-    let request = ReplayRequest { payload, downstream: false };
+    let request = ReplayRequest {
+        payload: args.data.as_deref().map(read_payload).transpose()?,
+        downstream: args.downstream,
+    };
     let done = call_each(&args.ids, async |id| client.replay_task(id, &request).await).await?;
     done.print(args.client.output)?;
     done.print_next(|task| format!("duly task get {} --wait", task.task_id));

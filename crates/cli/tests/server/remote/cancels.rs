@@ -213,6 +213,7 @@ impl Runner {
                 progress: None,
                 log: None,
                 log_offset: 0,
+                then: None,
             };
             let request = FinishRequest { session_id: self.session, outcomes: vec![outcome] };
             let answer = self.client.finish(&request).await?;
