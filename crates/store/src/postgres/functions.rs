@@ -11,7 +11,7 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
@@ -22,6 +22,7 @@ const FILES: &[&str] = &[
     include_str!("../../functions/postgres/clock_and_ids.sql"),
     include_str!("../../functions/postgres/days.sql"),
     include_str!("../../functions/postgres/task_state.sql"),
+    include_str!("../../functions/postgres/task_state_settle.sql"),
     include_str!("../../functions/postgres/leases.sql"),
     include_str!("../../functions/postgres/submit.sql"),
     include_str!("../../functions/postgres/pick.sql"),
@@ -53,6 +54,22 @@ const DROP_STALE: &str = "DO $$
     END
     $$";
 
+/// Drops functions that answer with more columns than they did in a version that a database may have:
+/// these cannot be replaced. Nodes that know the old ones are no longer admitted.
+const DROP_CHANGED: &str = "DO $$
+    DECLARE
+        changed regprocedure;
+    BEGIN
+        FOR changed IN
+            SELECT p.oid FROM pg_catalog.pg_proc p
+            WHERE p.pronamespace = 'duly'::regnamespace
+              AND p.proname IN ('grant_tasks', 'end_tasks', 'exchange')
+        LOOP
+            EXECUTE format('DROP FUNCTION %s', changed);
+        END LOOP;
+    END
+    $$";
+
 /// Whether the functions of a database are older than those of this program.
 pub(super) async fn are_outdated(client: &Client) -> Result<bool, Error> {
     let table = "SELECT to_regclass('duly.functions') IS NOT NULL";
@@ -66,6 +83,7 @@ pub(super) async fn are_outdated(client: &Client) -> Result<bool, Error> {
 /// Replaces all functions. The caller holds the lock of the schema.
 pub(super) async fn replace(client: &mut Client) -> Result<(), Error> {
     let transaction = client.transaction().await?;
+    transaction.batch_execute(DROP_CHANGED).await?;
     for file in FILES {
         transaction.batch_execute(file).await?;
     }
