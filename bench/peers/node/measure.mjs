@@ -34,7 +34,7 @@ export async function measure(peer) {
     const row = { peer: name, version: peer.version, figure, value, unit, settings: peer.settings(part) }
     console.log(JSON.stringify(row))
   }
-  process.exit(0) // the stores are thrown away: nobody waits for workers to end in order
+  process.exit(0) // the stores are thrown away, so workers need not end in order
 }
 
 // performance.now() has the resolution, Date.now() alone only milliseconds.

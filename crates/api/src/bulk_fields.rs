@@ -52,7 +52,14 @@ pub(crate) fn read(body: &[u8], now: Timestamp) -> Result<Read, ApiError> {
     let parsed = parsed.map_err(|bad| {
         fields.refuse(filter.at, "INVALID_FILTER", bad.to_string());
     });
-    let order = BulkOrder { action, filter: text, ids: listed, reason: why, per_second: rate };
+    let order = BulkOrder {
+        action,
+        filter: text,
+        dead_letters: false,
+        ids: listed,
+        reason: why,
+        per_second: rate,
+    };
     fields.end(parsed.ok().map(|filter| Read { order, filter, dry_run }))
 }
 

@@ -51,19 +51,19 @@ pub(crate) fn check(
              or by the address it listens on",
         ));
     }
-    let from_elsewhere = || {
+    let cross_site = || {
         let detail = "a browser sent this for another site; call the API from a program, or from \
                       a page of this server";
         Err(ApiError::new(Code::CrossSite, detail))
     };
     // Every one of them counts: a proxy on the way may have added another.
     if !headers.get_all(ORIGIN).iter().all(|origin| is_own(origin.as_bytes(), own.as_str())) {
-        return from_elsewhere();
+        return cross_site();
     }
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let is_foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
     if !reads && headers.get_all("sec-fetch-site").iter().any(is_foreign) {
-        return from_elsewhere();
+        return cross_site();
     }
     Ok(())
 }

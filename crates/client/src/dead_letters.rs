@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use duly_core::limits::BULK_WAIT;
 use reqwest::Method;
 
 use crate::error::Error;
@@ -11,9 +12,6 @@ use crate::wire::{
     AttemptPage, DeadLetterPage, ErrorGroupPage, PurgeDeadAnswer, PurgeDeadRequest,
     ReplayDeadAnswer, ReplayDeadRequest,
 };
-
-/// How long an action on many dead letters may take beyond the usual: it writes page by page.
-const BULK_WAIT: Duration = Duration::from_secs(5 * 60);
 
 impl Client {
     /// The failed and lost attempts of a task, oldest first.
@@ -45,7 +43,8 @@ impl Client {
         self.call(Method::GET, url, None, Duration::ZERO).await
     }
 
-    /// Replays dead letters. Safe to repeat: a replayed task is no longer a dead letter.
+    /// Starts a bulk action that replays dead letters, and waits 10 s at most for its end. Safe to
+    /// repeat: a replayed task is no longer a dead letter.
     pub async fn replay_dead_letters(
         &self,
         order: &ReplayDeadRequest,
@@ -54,7 +53,7 @@ impl Client {
         self.call(Method::POST, url, Some(encode(order)), BULK_WAIT).await
     }
 
-    /// Deletes dead letters.
+    /// Starts a bulk action that deletes dead letters, and waits 10 s at most for its end.
     pub async fn purge_dead_letters(
         &self,
         order: &PurgeDeadRequest,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::filter::{BadFilter, Filter};
 use crate::id::TaskId;
 use crate::limits::RUN_AHEAD;
+use crate::ports::store::DeadPosition;
 use crate::state::Status;
 use crate::task::Task;
 use crate::time::Timestamp;
@@ -93,6 +94,10 @@ pub struct BulkOrder {
     /// To which tasks, as it was written.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub filter: String,
+    /// Whether the filter selects dead letters: the times in it are then those of failures, and the last
+    /// failure comes first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dead_letters: bool,
     /// To these tasks only, in this order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<TaskId>>,
@@ -104,6 +109,16 @@ pub struct BulkOrder {
     pub per_second: Option<f64>,
 }
 
+impl BulkOrder {
+    /// Reads its filter; `now` is when the order was given.
+    pub fn parse_filter(&self, now: Timestamp) -> Result<Filter, BadFilter> {
+        if self.dead_letters {
+            return Filter::parse_dead(&self.filter, now);
+        }
+        self.action.filter(&self.filter, now)
+    }
+}
+
 /// How far an order has come, beside what is done: its note for its next attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -111,6 +126,9 @@ pub struct BulkNote {
     /// The tasks from here on have been looked at.
     #[serde(default)]
     pub before: Option<TaskId>,
+    /// The same where dead letters are looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_before: Option<DeadPosition>,
     /// So many of the ids given have been looked at.
     #[serde(default)]
     pub looked: usize,
@@ -154,6 +172,21 @@ mod tests {
             let refused = action.filter(text, now()).unwrap_err().to_string();
             assert!(refused.ends_with(allowed), "{refused}");
         }
+    }
+
+    #[test]
+    fn an_order_for_dead_letters_reads_its_filter_as_they_do() {
+        let order = |filter: &str| BulkOrder {
+            action: BulkAction::Delete,
+            filter: filter.to_owned(),
+            dead_letters: true,
+            ids: None,
+            reason: String::new(),
+            per_second: None,
+        };
+        let parsed = order("status:FAILED queue:mail").parse_filter(now()).unwrap();
+        assert_eq!(parsed, Filter::parse_dead("queue:mail", now()).unwrap());
+        assert!(order("status:SUCCESS").parse_filter(now()).is_err());
     }
 
     #[test]

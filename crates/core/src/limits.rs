@@ -91,8 +91,6 @@ pub const SESSION_NAMES: usize = 1_000;
 pub const WORKER_CHARS: usize = 200;
 /// Open sessions of remote workers.
 pub const SESSIONS: usize = 10_000;
-/// Dead letters that one request may replay or purge; the answer says whether more are left.
-pub const DEAD_LETTERS: usize = 100_000;
 /// Groups of dead letters in one answer.
 pub const DEAD_GROUPS: u32 = 100;
 /// Dead letters that are looked at to count groups, the last failures first.
@@ -129,6 +127,8 @@ pub const BULK_IDS: usize = 10_000;
 pub const BULK_STEP: u32 = 500;
 /// Tasks of one step that deletes: each may have much about it.
 pub const BULK_DELETE_STEP: u32 = 100;
+/// How long a replay or purge of dead letters waits for its bulk action before it answers.
+pub const BULK_WAIT: Duration = Duration::from_secs(10);
 /// Tasks that are counted before an order begins; of more it does not know the total.
 pub const BULK_COUNT: u64 = 1_000_000;
 /// Rows counted for one number about a queue; beyond that it says "at least".

@@ -11,6 +11,7 @@ pub mod claim;
 pub mod concurrency;
 pub mod control;
 pub mod dead_letters;
+pub mod dependencies;
 pub mod edit;
 pub mod finish;
 pub mod hand_off;
@@ -30,6 +31,7 @@ pub mod retention;
 pub mod session;
 pub mod settings;
 pub mod submit;
+pub mod workflows;
 
 pub use harness::{Backend, Harness};
 
@@ -137,6 +139,44 @@ macro_rules! conformance {
                 a_quarantined_task_stays_so,
                 only_a_waiting_task_can_be_changed,
             );
+            $crate::conformance_area!($backend, dependencies:
+                a_child_waits_for_its_parent,
+                a_child_is_granted_in_the_exchange_of_its_parent,
+                two_parents_in_one_batch_count_twice,
+                a_parent_that_has_ended_counts_at_once,
+                conditions_decide,
+                what_can_never_start_is_cancelled_with_all_below_it,
+                every_way_to_end_counts,
+                a_delay_counts_from_the_release,
+                unknown_parents_are_refused,
+                a_replayed_parent_does_not_count_again,
+                a_blocked_task_can_be_cancelled_and_changed,
+                a_parent_of_open_tasks_stays,
+                parents_show_how_they_ended,
+                an_outcome_stores_its_tasks_once,
+                blocked_tasks_are_listed,
+                edges_outlive_a_restart,
+                a_thousand_parents_release_their_child_once,
+            );
+            $crate::conformance_area!($backend, workflows:
+                it_reads_back_as_it_was,
+                it_ends_with_its_last_task,
+                a_failure_without_a_handler_fails_it,
+                a_handled_failure_does_not,
+                nothing_is_released_once_it_is_cancelled,
+                cancelling_it_takes_leases_back,
+                failing_fast_spares_what_handles_failures,
+                a_retry_runs_what_failed_and_what_waited_for_it,
+                a_replay_may_take_what_depends_on_it_along,
+                replaying_a_task_opens_it_again,
+                tasks_join_it_while_it_runs,
+                an_outcome_adds_tasks_before_it_ends,
+                the_same_key_gives_the_first_one,
+                an_unknown_parent_stores_nothing,
+                lists_show_the_newest_first,
+                it_goes_with_its_last_task,
+                a_wide_one_counts_every_task,
+            );
             $crate::conformance_area!($backend, session:
                 ending_it_puts_its_leases_back_uncharged,
                 ending_it_twice_is_the_same_as_once,
@@ -209,7 +249,7 @@ macro_rules! conformance {
                 logs_go_with_their_attempts,
                 only_its_holder_may_report,
                 those_of_another_tenant_are_out_of_reach,
-                a_purge_takes_them_along,
+                a_deletion_takes_them_along,
                 they_outlive_a_restart,
                 a_batch_over_the_limit_is_refused,
             );
@@ -223,11 +263,10 @@ macro_rules! conformance {
                 tasks_in_other_states_are_not_in_it,
                 a_search_that_takes_long_goes_on,
                 alike_errors_are_one_group,
-                a_purged_task_is_gone,
-                only_failed_tasks_are_purged,
-                the_key_of_a_purged_task_may_be_used_again,
+                a_deleted_task_is_gone,
+                the_key_of_a_deleted_task_is_free_again,
                 that_of_another_tenant_is_out_of_reach,
-                a_purged_task_leaves_no_lease_behind,
+                a_deleted_task_leaves_no_lease_behind,
             );
             $crate::conformance_area!($backend, settings:
                 before_the_first_change_the_defaults_hold,

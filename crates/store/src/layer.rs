@@ -18,7 +18,7 @@ use duly_core::ports::store::{
     DeadGroups, DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
     ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint, JoinNode, Leader, Leadership,
     Leases, ListDead, ListQueues, ListSettings, ListTasks, ListWorkflows, LogPage, NodeState,
-    Nodes, OpenSession, OpenedSession, Parent, PauseQueue, PurgeTasks, Put, PutSettings, QueueList,
+    Nodes, OpenSession, OpenedSession, Parent, PauseQueue, Put, PutSettings, QueueList,
     QueuePosition, QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream,
     Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Snapshot, Snapshots,
     Store, StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept, TaskCount, TaskList,
@@ -251,10 +251,6 @@ impl<L: Layer> DeadLetters for Layered<L> {
         self.layer
             .call(Call::new("dead_groups", &which), || self.inner.dead_groups(which.clone()))
             .await
-    }
-
-    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
-        self.layer.call(Call::new("purge", &order), || self.inner.purge(order.clone())).await
     }
 }
 

@@ -27,9 +27,8 @@ use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     CancelTasks, Control, Controlled, DeadGroups, DeadLetters, DeadList, EditTask, Ending, Error,
     Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Heartbeat, Hint, JoinNode, Leases,
-    ListDead, ListTasks, OpenSession, OpenedSession, PurgeTasks, Reap, Reaped, ReplayTasks, Result,
-    RetryTasks, Rules, Sessions, Snapshots, StoreHealth, Submit, Submitted, TaskList, Tasks,
-    WorkerState,
+    ListDead, ListTasks, OpenSession, OpenedSession, Reap, Reaped, ReplayTasks, Result, RetryTasks,
+    Rules, Sessions, Snapshots, StoreHealth, Submit, Submitted, TaskList, Tasks, WorkerState,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -210,10 +209,6 @@ impl DeadLetters for MemoryStore {
 
     async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups> {
         Ok(self.model.lock().dead_groups(&which))
-    }
-
-    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
-        Ok(self.model.lock().purge(&order))
     }
 }
 

@@ -9,6 +9,7 @@ mod examine;
 mod filter;
 mod index;
 pub mod limit;
+mod links;
 mod list;
 mod lock;
 mod migrate;
@@ -44,9 +45,9 @@ use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{
     CancelTasks, Control, Controlled, CopyProgress, DeadGroups, DeadLetters, DeadList, EditTask,
     Ending, Error, Exchange, Exchanged, ExtendLeases, Extended, GroupDead, Heartbeat, Hint,
-    JoinNode, Leases, ListDead, ListTasks, OpenSession, OpenedSession, PurgeTasks, Reap, Reaped,
-    ReplayTasks, Result, RetryTasks, Rules, Sessions, Snapshot, Snapshots, StoreHealth, Submit,
-    Submitted, TaskList, Tasks, WorkerState,
+    JoinNode, Leases, ListDead, ListTasks, OpenSession, OpenedSession, Reap, Reaped, ReplayTasks,
+    Result, RetryTasks, Rules, Sessions, Snapshot, Snapshots, StoreHealth, Submit, Submitted,
+    TaskList, Tasks, WorkerState,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
@@ -323,16 +324,6 @@ impl DeadLetters for SqliteStore {
 
     async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups> {
         self.readers.query(move |connection| dead_letters::groups(connection, &which)).await
-    }
-
-    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>> {
-        let PurgeTasks { tenant, tasks } = order;
-        let batches = self.readers.query(move |connection| weight::batches(connection, &tasks));
-        let mut answers = Vec::new();
-        for tasks in batches.await? {
-            answers.extend(self.ask(PurgeTasks { tenant: tenant.clone(), tasks }).await?);
-        }
-        Ok(answers)
     }
 }
 

@@ -66,6 +66,7 @@ impl World {
             labels: std::collections::BTreeMap::new(),
             payload: Arc::from("{}"),
             idempotency: None,
+            links: None,
         };
         let tasks = (0..tasks).map(task).collect();
         self.store.submit(Submit { tasks, offer: None }).await.unwrap();

@@ -58,6 +58,7 @@ impl File {
             labels: BTreeMap::new(),
             payload: Arc::from("{}"),
             idempotency: None,
+            links: None,
         };
         let stored = self.store.submit(Submit { tasks: vec![task], offer: None }).await.unwrap();
         assert!(matches!(stored[..], [Submitted::Stored { .. }]), "{stored:?}");

@@ -87,7 +87,7 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
             let scene = Scene { doors: stage.doors()?, callee: None };
             let nemesis = Nemesis::new(&stage, random, &config.faults);
             perform(config, TTL, scene, nemesis.torment(config.duration)).await?;
-            let stage = Arc::into_inner(stage).context("somebody is still on the stage")?;
+            let stage = Arc::into_inner(stage).context("the stage is still in use")?;
             stage.clear().await
         }
         Ground::Postgres { nodes, is_durable } => {
@@ -95,7 +95,7 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
             let scene = cluster.scene()?;
             let nemesis = cluster::nemesis::Nemesis::new(&cluster, random, &config.faults);
             perform(config, NODE_TTL, scene, nemesis.torment(config.duration)).await?;
-            let cluster = Arc::into_inner(cluster).context("somebody still uses the cluster")?;
+            let cluster = Arc::into_inner(cluster).context("the cluster is still in use")?;
             cluster.clear().await
         }
     }
@@ -111,7 +111,7 @@ async fn perform(
 ) -> anyhow::Result<()> {
     let (folder, doors) = (&config.folder, scene.doors.clone());
     write_run(config, ttl, &doors).await?;
-    // A harness that does not get to run means a machine on which nobody does.
+    // If the harness does not get to run, no process on this machine does.
     let _watchman = Watchman::start(&folder.join(file::NEMESIS), "server")?;
     let stop = CancellationToken::new();
     let clients = Clients::start(folder, scene, config.seed, stop.clone())?;

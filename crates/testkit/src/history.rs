@@ -1,4 +1,4 @@
-//! The files of a run, each written by somebody who trusts none of the others: what clients asked
+//! The files of a run, each written by one that trusts none of the others: what clients asked
 //! and were told, what workers did, what was broken when, and what the server shows in the end.
 //! Their lines are [`journal::Line`](crate::journal::Line)s, on one monotonic clock.
 
@@ -64,7 +64,7 @@ pub enum Phase {
     Ok,
     /// It was certainly not carried out.
     Fail,
-    /// Nobody knows: both worlds are allowed.
+    /// Unknown: both worlds are allowed.
     Info,
 }
 
@@ -118,7 +118,7 @@ pub enum FaultKind {
     Terminate,
     /// The node that led was killed, until another one leads.
     Leaderless,
-    /// Nobody broke anything, but the machine was too busy to let a process run.
+    /// Nothing was broken, but the machine was too busy to let a process run.
     Stall,
 }
 

@@ -1,7 +1,7 @@
 //! Judges a run of the harness from the files that it leaves: what clients asked and were told,
 //! what workers did, what was broken when, and what the server shows in the end.
 //!
-//! Whatever is unknown is allowed: an answer that nobody got, an outcome whose worker was killed,
+//! Whatever is unknown is allowed: an answer that did not arrive, an outcome whose worker was killed,
 //! a lease that a paused worker starts late. What is left over is a violation. Nothing here talks
 //! to a server; a run can be judged again at any time.
 

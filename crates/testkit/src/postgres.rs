@@ -176,7 +176,7 @@ fn command(program: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Root is somebody else here: user and group of the server.
+/// Root becomes another user here: user and group of the server.
 fn other_user() -> anyhow::Result<Option<(u32, u32)>> {
     if !geteuid().is_root() {
         return Ok(None);
@@ -204,7 +204,7 @@ fn programs() -> anyhow::Result<PathBuf> {
         .context("PostgreSQL is not installed: run scripts/services install")
 }
 
-/// A port that nobody has now, below those that the system hands out to clients: while the server is
+/// A port that is free now, below those that the system hands out to clients: while the server is
 /// away, whoever dials it must not be given its port.
 fn free_port() -> anyhow::Result<u16> {
     let mut random = StdRng::from_os_rng();

@@ -158,7 +158,7 @@ async fn join(client: TcpStream, shared: &Shared) -> anyhow::Result<()> {
     let server = TcpStream::connect(upstream.context("there is no server")?).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    // Whatever ends a connection ends it hard: nobody is told that it was meant.
+    // Whatever ends a connection ends it hard, without an orderly close.
     client.set_zero_linger()?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -187,7 +187,7 @@ async fn pump(
 }
 
 /// The way of the answers. One that is to be thrown away ends the connection: what it answers
-/// was carried out, and nobody is told.
+/// was carried out, and the caller does not learn it.
 async fn pump_answers(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,

@@ -88,8 +88,8 @@ pub fn required(variable: &str) -> anyhow::Result<String> {
         .with_context(|| format!("{variable} is not set: bench/peers/run sets it"))
 }
 
-/// Measures one part, prints its figures and ends the process: the store is thrown away, so nobody
-/// waits for workers to end in order.
+/// Measures one part, prints its figures and ends the process: the store is thrown away, so
+/// workers need not end in order.
 pub async fn measure<P: Peer>(order: &Order, mut peer: P) -> anyhow::Result<()> {
     let figures = match order.part {
         Part::Single => single(&mut peer, order.tasks).await?,

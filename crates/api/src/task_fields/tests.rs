@@ -112,7 +112,7 @@ fn numbers_beyond_any_range_are_refused() {
 }
 
 #[test]
-fn fields_that_nobody_may_set_are_unknown() {
+fn fields_that_callers_may_not_set_are_unknown() {
     for name in ["tenantId", "status", "attempt", "epoch", "taskId", "Type", "a~/b"] {
         let found = refusal(&format!(r#"{{"type":"a","{name}":1}}"#));
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
@@ -214,7 +214,7 @@ fn strings_with_half_a_character_are_refused() {
 }
 
 #[test]
-fn payloads_that_nobody_could_take_are_refused() {
+fn payloads_that_no_worker_could_take_are_refused() {
     let with = |payload: String| format!(r#"{{"type":"a","payload":{payload}}}"#);
     let deep = with("[".repeat(10_000) + &"]".repeat(10_000));
     assert_eq!(errors(&deep), one("/payload", "TOO_DEEP"));

@@ -37,7 +37,7 @@ async fn failed_attempts_are_listed_oldest_first() {
 }
 
 #[tokio::test]
-async fn attempts_of_nobody_and_of_others_are_not_there() {
+async fn attempts_of_unknown_tasks_and_of_other_tenants_are_not_found() {
     let engine = engine();
     let (ada, bob) = (router_of(&engine, "ada"), router_of(&engine, "bob"));
     let task = ask(&ada, post("/tasks", r#"{"type":"a"}"#)).await.json();

@@ -38,7 +38,7 @@ async fn every_action_does_what_it_says() {
         failed.push(worker.fail("BROKEN", "it broke").await);
     }
     submit(&router, &json!({"type": "a", "queue": "other"})).await;
-    let elsewhere = worker.fail("BROKEN", "it broke").await;
+    let other = worker.fail("BROKEN", "it broke").await;
     let order = json!({"action": "replay", "filter": "queue:mail"});
     let ended = carried_out(&router, &order).await;
     let numbers = |it: &Value| [it["done"].clone(), it["skipped"].clone(), it["total"].clone()];
@@ -46,7 +46,7 @@ async fn every_action_does_what_it_says() {
     for id in &failed {
         assert_eq!(status(&router, id).await, "PENDING");
     }
-    assert_eq!(status(&router, &elsewhere).await, "FAILED");
+    assert_eq!(status(&router, &other).await, "FAILED");
     let order = json!({"action": "cancel", "filter": "queue:mail", "reason": "enough"});
     assert_eq!(carried_out(&router, &order).await["done"], 3);
     let task = ask(&router, get(&format!("/tasks/{}", failed[0]))).await.json();
@@ -54,10 +54,10 @@ async fn every_action_does_what_it_says() {
         (&task["status"], &task["error"]["message"]),
         (&json!("CANCELLED"), &json!("enough"))
     );
-    let order = json!({"action": "delete", "ids": [failed[0], elsewhere, failed[0]]});
+    let order = json!({"action": "delete", "ids": [failed[0], other, failed[0]]});
     let ended = carried_out(&router, &order).await;
     assert_eq!(ended["total"], 2, "{ended}");
-    for id in [&failed[0], &elsewhere] {
+    for id in [&failed[0], &other] {
         assert_eq!(ask(&router, get(&format!("/tasks/{id}"))).await.status, 404);
     }
     let order = json!({"action": "delete", "all": true});

@@ -8,7 +8,7 @@ use crate::support::{ask, engine, get, post, request, router, router_of, router_
 
 /// A task that waits, and where it is.
 async fn submitted(router: &Router) -> String {
-    let answer = ask(router, post("/tasks", r#"{"type":"nobody","payload":{"n":1}}"#)).await;
+    let answer = ask(router, post("/tasks", r#"{"type":"unserved","payload":{"n":1}}"#)).await;
     assert_eq!(answer.status, 201);
     format!("/v1/tasks/{}", answer.json()["taskId"].as_str().unwrap())
 }

@@ -44,6 +44,14 @@ async fn order(router: &Router, path: &str, body: &Value) -> Value {
     answer.json()
 }
 
+/// Gives an order, and returns how many it was carried out for.
+async fn done(router: &Router, path: &str, body: &Value) -> Value {
+    let answer = order(router, path, body).await;
+    assert_eq!(answer["more"], json!(false), "{answer}");
+    let name = if path.ends_with("purge") { "purged" } else { "replayed" };
+    answer[name].clone()
+}
+
 #[tokio::test]
 async fn dead_letters_are_tasks_with_their_group() {
     let (router, dead) = graveyard().await;
@@ -150,20 +158,20 @@ async fn groups_count_what_failed_alike() {
 async fn a_replay_runs_again_what_the_filter_names() {
     let (router, dead) = graveyard().await;
     let body = json!({"filter": "queue:mail"});
-    assert_eq!(order(&router, "/dlq/replay", &body).await, json!({"replayed": 3, "more": false}));
-    assert_eq!(order(&router, "/dlq/replay", &body).await, json!({"replayed": 0, "more": false}));
+    assert_eq!(done(&router, "/dlq/replay", &body).await, 3);
+    assert_eq!(done(&router, "/dlq/replay", &body).await, 0);
     assert_eq!(ids(&list(&router, "").await), [dead[3].clone()]);
     let task = ask(&router, get(&format!("/tasks/{}", dead[0]))).await.json();
     assert_eq!((&task["status"], &task["run"]), (&json!("PENDING"), &json!(2)));
     let bare = crate::support::request(axum::http::Method::POST, "/dlq/replay", &[]);
-    assert_eq!(ask(&router, bare).await.json(), json!({"replayed": 1, "more": false}));
+    assert_eq!(ask(&router, bare).await.json()["replayed"], 1);
 }
 
 #[tokio::test]
 async fn a_replay_can_be_spread() {
     let (router, dead) = graveyard().await;
     let body = json!({"perSecond": 0.01, "filter": "queue:mail"});
-    assert_eq!(order(&router, "/dlq/replay", &body).await["replayed"], 3);
+    assert_eq!(done(&router, "/dlq/replay", &body).await, 3);
     let mut due = Vec::new();
     for id in &dead[..3] {
         let task = ask(&router, get(&format!("/tasks/{id}"))).await.json();
@@ -180,12 +188,47 @@ async fn a_replay_can_be_spread() {
 async fn a_purge_deletes_for_ever() {
     let (router, dead) = graveyard().await;
     let body = json!({"filter": "type:b"});
-    assert_eq!(order(&router, "/dlq/purge", &body).await, json!({"purged": 1, "more": false}));
+    assert_eq!(done(&router, "/dlq/purge", &body).await, 1);
     let gone = ask(&router, get(&format!("/tasks/{}", dead[3]))).await;
     assert_eq!(gone.problem().1, "TASK_NOT_FOUND");
     let body = json!({"all": true});
-    assert_eq!(order(&router, "/dlq/purge", &body).await, json!({"purged": 3, "more": false}));
+    assert_eq!(done(&router, "/dlq/purge", &body).await, 3);
     assert_eq!(list(&router, "").await["items"], json!([]));
+}
+
+#[tokio::test]
+async fn replays_and_purges_are_bulk_actions() {
+    let (router, _) = graveyard().await;
+    let replay = order(&router, "/dlq/replay", &json!({"filter": "type:b since:1h"})).await;
+    let purge = order(&router, "/dlq/purge", &json!({"all": true})).await;
+    let list = ask(&router, get("/bulk-actions")).await.json();
+    for (bulk, id, expected) in [
+        (&list["items"][0], &purge["bulkId"], json!(["delete", "", true, "SUCCESS", 3])),
+        (
+            &list["items"][1],
+            &replay["bulkId"],
+            json!(["replay", "type:b since:1h", true, "SUCCESS", 1]),
+        ),
+    ] {
+        let names = ["action", "filter", "deadLetters", "status", "done"];
+        assert_eq!(json!(names.map(|name| &bulk[name])), expected, "{bulk}");
+        assert_eq!(&bulk["bulkId"], id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_takes_long_goes_on_after_the_answer() {
+    let (router, dead) = graveyard().await;
+    done(&router, "/dlq/replay", &json!({"filter": "type:none"})).await;
+    ask(&router, post("/queues/duly.system/pause", "")).await;
+    let start = tokio::time::Instant::now();
+    let answer = order(&router, "/dlq/purge", &json!({"all": true})).await;
+    assert_eq!((&answer["purged"], &answer["more"]), (&json!(0), &json!(true)));
+    assert_eq!(start.elapsed().as_secs(), 10);
+    ask(&router, post("/queues/duly.system/resume", "")).await;
+    let id = answer["bulkId"].as_str().unwrap();
+    let ended = ask(&router, get(&format!("/bulk-actions/{id}?wait=60s"))).await.json();
+    assert_eq!((&ended["status"], &ended["done"]), (&json!("SUCCESS"), &json!(dead.len())));
 }
 
 #[tokio::test]
@@ -266,8 +309,8 @@ async fn the_dead_of_others_are_neither_seen_nor_touched() {
     }
     assert_eq!(list(&bob, "").await["items"], json!([]));
     assert_eq!(ask(&bob, get("/dlq/groups")).await.json()["items"], json!([]));
-    assert_eq!(order(&bob, "/dlq/replay", &json!({})).await["replayed"], 0);
-    assert_eq!(order(&bob, "/dlq/purge", &json!({"all": true})).await["purged"], 0);
+    assert_eq!(done(&bob, "/dlq/replay", &json!({})).await, 0);
+    assert_eq!(done(&bob, "/dlq/purge", &json!({"all": true})).await, 0);
     let page = list(&ada, "limit=1").await;
     let cursor = page["nextCursor"].as_str().unwrap();
     let answer = ask(&bob, get(&format!("/dlq?cursor={cursor}"))).await;

@@ -10,7 +10,7 @@ use crate::support::{ask, engine, get, router_over};
 async fn nodes_are_listed_with_the_one_that_leads() {
     let engine = engine();
     let router = router_over(&engine);
-    assert_eq!(ask(&router, get("/nodes")).await.json()["items"], json!([]), "nobody has joined");
+    assert_eq!(ask(&router, get("/nodes")).await.json()["items"], json!([]), "no node has joined");
     let node = JoinNode {
         name: "one".to_owned(),
         roles: vec![Role::Api, Role::Scheduler],

@@ -114,7 +114,7 @@ async fn a_client_lists_and_drains_workers_waits_and_deletes() {
     let listed = client.workers().await.unwrap().items;
     assert_eq!((listed[0].worker_id, listed[0].state), (session, WorkerLife::Draining));
     assert_eq!(client.drain_worker(session, false).await.unwrap().state, WorkerLife::Active);
-    let task = SubmitRequest::new("nobody");
+    let task = SubmitRequest::new("unserved");
     let task = client.submit_and_wait(&task, Duration::from_millis(20)).await.unwrap();
     let refused = client.delete_task(task.task_id).await.unwrap_err();
     assert_eq!(refused.code(), Some("STATE_CONFLICT"));

@@ -213,11 +213,11 @@ async fn the_history_leads_back() {
 async fn tasks_that_do_not_say_get_the_new_defaults_at_once() {
     let router = router();
     let submit = async |body: &str| ask(&router, post("/tasks", body.to_owned())).await.json();
-    assert_eq!(submit(r#"{"type":"nobody"}"#).await["retries"], 3);
+    assert_eq!(submit(r#"{"type":"unserved"}"#).await["retries"], 3);
     put(&router, Some("*"), r#"{"retries":8}"#).await;
-    assert_eq!(submit(r#"{"type":"nobody"}"#).await["retries"], 8);
-    assert_eq!(submit(r#"{"type":"nobody","retries":1}"#).await["retries"], 1);
-    let keyed = r#"{"type":"nobody","idempotencyKey":"k"}"#;
+    assert_eq!(submit(r#"{"type":"unserved"}"#).await["retries"], 8);
+    assert_eq!(submit(r#"{"type":"unserved","retries":1}"#).await["retries"], 1);
+    let keyed = r#"{"type":"unserved","idempotencyKey":"k"}"#;
     let first = submit(keyed).await;
     put(&router, Some("*"), r#"{"retries":9}"#).await;
     assert_eq!(submit(keyed).await["taskId"], first["taskId"], "it is still the same body");

@@ -53,10 +53,10 @@ fn leader_line(nodes: &NodeList) -> String {
 }
 
 fn table_of(nodes: &[NodeView]) -> String {
-    let header = ["id", "name", "state", "leads", "roles", "version", "address", "last beat"];
+    let header = ["id", "name", "state", "leads", "roles", "version", "address", "last heartbeat"];
     let mut table = output::table(&header)
         .shorten(&["name"], 12)
-        .leave_out(&["version", "roles", "last beat", "address"])
+        .leave_out(&["version", "roles", "last heartbeat", "address"])
         .paint("state", Paint::HEALTH);
     for node in nodes {
         table.add_row([

@@ -78,7 +78,7 @@ async fn what_needs_no_room_does_not_hide_a_full_disk() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_taken_for_dead_on_a_full_disk() -> anyhow::Result<()> {
+async fn no_process_is_declared_dead_on_a_full_disk() -> anyhow::Result<()> {
     let Some((cluster, target, ids)) = busy_cluster().await? else { return Ok(()) };
     let url = cluster.scratch.url();
     order(&url, FILL).await?;

@@ -23,7 +23,7 @@ async fn an_idle_cluster_hardly_writes() -> anyhow::Result<()> {
     let rows: i64 = cluster.ask(written).await? - before;
     let per_second = rows as f64 / WINDOW.as_secs_f64();
     report::say(&format!("three idle nodes write {per_second:.1} rows a second"));
-    // Each gives signs of life: nothing at all would mean that nobody counted.
+    // Each gives signs of life: none at all would mean that nothing was counted.
     assert!(rows > 0 && per_second < MOST_PER_SECOND, "{rows} rows in {WINDOW:?}");
     Ok(())
 }

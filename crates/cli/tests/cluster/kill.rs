@@ -33,7 +33,7 @@ async fn another_node_leads_and_runs_what_the_killed_one_had() -> anyhow::Result
     let leader = eventually("another node leads", PATIENCE, next).await?;
     let leaderless = killed.elapsed();
     assert!(leader.term > before.term, "{leader:?} after {before:?}");
-    assert!(leaderless < 2 * TTL, "nobody led for {leaderless:?}");
+    assert!(leaderless < 2 * TTL, "no node led for {leaderless:?}");
     target.release();
     let tasks = cluster.succeeded(&ids).await?;
     report::say(&format!(

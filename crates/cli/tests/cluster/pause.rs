@@ -26,7 +26,7 @@ async fn a_paused_node_commits_nothing_stale_and_works_again() -> anyhow::Result
     assert!(!orphans.is_empty(), "the node has nothing to do");
     paused.signal(Signal::STOP)?;
     let again = TASKS + orphans.len();
-    within("its tasks run elsewhere", target.wait_for(|log| log.executions.len() >= again))
+    within("its tasks run on other nodes", target.wait_for(|log| log.executions.len() >= again))
         .await??;
     target.release();
     let tasks = cluster.succeeded(&ids).await?;

@@ -31,7 +31,7 @@ const KEPT: &str = "kept";
 type Tasks = BTreeMap<String, TaskId>;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dump_of_a_live_database_goes_on_elsewhere() -> anyhow::Result<()> {
+async fn a_dump_of_a_live_database_works_on_another_server() -> anyhow::Result<()> {
     let Some(mut cluster) = Cluster::start(1, &[]).await? else { return Ok(()) };
     let server = scratch::server().expect("the cluster has one");
     let target = Target::start(Duration::ZERO).await?;

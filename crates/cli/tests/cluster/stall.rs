@@ -34,7 +34,7 @@ async fn a_node_that_stalls_starts_no_delayed_task_early() -> anyhow::Result<()>
     let stalls = (0..NODES).map(|_| {
         let random = StdRng::from_rng(&mut random);
         async move {
-            // The usual TTL: nobody takes the node for dead.
+            // The usual TTL: the node is not declared dead.
             let Some(cluster) = Cluster::with_ttl("10s", 1, &[]).await? else { return Ok(None) };
             anyhow::Ok(Some(stall_often(&cluster.nodes[0], rounds, random).await?))
         }

@@ -59,8 +59,8 @@ async fn without_a_server_it_says_where_it_looked() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_or_a_database_that_does_not_exist_is_named() -> anyhow::Result<()> {
     let Some((_scratch, url)) = database().await else { return Ok(()) };
-    let stranger = with_user(&url, "nobody_of_this_name:secret");
-    fails(&stranger, 1, &["refuses the login", "nobody_of_this_name", "check user"]).await?;
+    let stranger = with_user(&url, "unknown_user:secret");
+    fails(&stranger, 1, &["refuses the login", "unknown_user", "check user"]).await?;
     let (server, _) = url.rsplit_once('/').expect("an address names a database");
     let missing = format!("{server}/no_such_database");
     fails(&missing, 1, &["no_such_database", "CREATE DATABASE"]).await
@@ -106,7 +106,7 @@ async fn a_node_reads_its_file() -> anyhow::Result<()> {
     std::fs::write(&whole, format!("store: {url}\nlisten: localhost:0\nname: filed\n"))?;
     let line = ["serve", "--config", whole.to_str().expect("a plain path")];
     let ended = command::run(Path::new(DULY), &line).await?;
-    assert_eq!(ended.code, Some(2), "nobody said that it may go without keys: {ended:?}");
+    assert_eq!(ended.code, Some(2), "it may not start without keys unless told so: {ended:?}");
     assert!(ended.stderr.contains("--insecure"), "{ended:?}");
     Ok(())
 }

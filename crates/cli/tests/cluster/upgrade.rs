@@ -47,8 +47,8 @@ async fn a_node_that_is_too_old_stops_and_says_so() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Submits until the node takes no more, and returns what it says then. Nobody asks whether it is
-/// ready meanwhile: it finds out by itself.
+/// Submits until the node takes no more, and returns what it says then. It is not
+/// asked whether it is ready meanwhile: it finds out by itself.
 async fn refused(url: &str, ids: &mut Vec<TaskId>) -> anyhow::Result<String> {
     let mut connection = Connection::open(url).await?;
     let since = Instant::now();

@@ -103,7 +103,7 @@ async fn a_server_is_measured_too() -> anyhow::Result<()> {
 async fn a_part_that_a_store_has_not_is_refused() -> anyhow::Result<()> {
     let held = ["bench", "--store", "sqlite:.", "--only", "held"];
     let queries =
-        ["bench", "--store", "postgres://nobody:secret@127.0.0.1:1/none", "--only", "queries"];
+        ["bench", "--store", "postgres://unknown:secret@127.0.0.1:1/none", "--only", "queries"];
     for (words, reason) in [(held, "postgres://"), (queries, "sqlite:DIR")] {
         let ended = command::run(Path::new(DULY), &words).await?;
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -397,7 +397,7 @@ async fn retries_are_spaced_as_the_command_line_says() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_to_a_worker_that_does_not_serve_the_type() -> anyhow::Result<()> {
+async fn advice_names_no_worker_that_does_not_serve_the_type() -> anyhow::Result<()> {
     let data = tempfile::tempdir()?;
     let server = Server::start(Path::new(DULY), data.path(), &["--concurrency", "0"]).await?;
     let world = World { server, data };

@@ -73,7 +73,7 @@ async fn a_shell_task_runs_and_one_that_fails_leaves_its_log() -> anyhow::Result
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_serves_them_unasked() -> anyhow::Result<()> {
+async fn they_are_not_served_by_default() -> anyhow::Result<()> {
     let data = tempfile::tempdir()?;
     let server = Server::start(Path::new(DULY), data.path(), &[]).await?;
     for task_type in ["shell", "daily-report"] {

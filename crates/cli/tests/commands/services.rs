@@ -32,7 +32,7 @@ impl Services {
     /// Where the database is.
     async fn postgres(&self) -> anyhow::Result<String> {
         let env = self.run(&["env"]).await?;
-        assert!(!env.contains("REDIS"), "nobody asked for Redis: {env}");
+        assert!(!env.contains("REDIS"), "Redis was not asked for: {env}");
         let line = env.lines().find_map(|line| line.strip_prefix("DULY_TEST_POSTGRES="));
         Ok(line.context("no address")?.to_owned())
     }

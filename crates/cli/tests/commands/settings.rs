@@ -163,7 +163,7 @@ async fn settings_are_changed_from_a_terminal_and_outlive_a_restart() -> anyhow:
     assert!(set["settings"]["retention"]["cancelledSeconds"].is_null(), "{set}");
     let next = duly(&server, &["settings", "set", "workerConcurrency=null", "-o", "id"]).await?;
     assert_eq!((next.code, next.line()?), (Some(0), "2"));
-    let run = duly(&server, &["task", "run", "nobody", "-o", "json"]).await?.json()?;
+    let run = duly(&server, &["task", "run", "unserved", "-o", "json"]).await?.json()?;
     assert_eq!(run["retries"], 5, "others than the named one stay");
 
     drop(server.terminate().await?);
@@ -188,7 +188,7 @@ async fn old_tasks_are_deleted_while_the_server_runs() -> anyhow::Result<()> {
     let client = server.client();
     let old = client.submit(&SubmitRequest::new("echo")).await?.task_id;
     client.get_task(old, Some(PATIENCE)).await?;
-    let waits = client.submit(&SubmitRequest::new("nobody")).await?.task_id;
+    let waits = client.submit(&SubmitRequest::new("unserved")).await?.task_id;
     // Every change is followed by a pass; the first may come before the task is old enough.
     let is_gone = || async {
         let before = client.get_settings().await.ok()?.current;

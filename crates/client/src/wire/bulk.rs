@@ -74,6 +74,10 @@ pub struct BulkView {
     pub action: String,
     /// To which tasks.
     pub filter: String,
+    /// Whether the filter selects dead letters, as in the `/dlq` routes.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub dead_letters: bool,
     /// Where it is in its life: `PENDING`, `RUNNING`, `SUCCESS`, `FAILED` or, if it was aborted,
     /// `CANCELLED`.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "RUNNING"))]
@@ -82,7 +86,7 @@ pub struct BulkView {
     pub done: u64,
     /// For how many it could not be, since something else happened to them first.
     pub skipped: u64,
-    /// How many there were when it began; `null` if nobody knows.
+    /// How many there were when it began; `null` if they were not counted.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub total: Option<u64>,
     /// When it was given.
@@ -141,6 +145,7 @@ impl From<Task> for BulkView {
         Self {
             bulk_id: task.id,
             action: order.as_ref().map_or("", |order| order.action.word()).to_owned(),
+            dead_letters: order.as_ref().is_some_and(|order| order.dead_letters),
             filter: order.map_or_else(String::new, |order| order.filter),
             status: task.status,
             done: ended.done,
@@ -162,7 +167,7 @@ fn bulk_example() -> serde_json::Value {
 fn bulk_view_example() -> serde_json::Value {
     serde_json::json!({
         "bulkId": "01920000-0000-7000-8000-000000000000", "action": "replay",
-        "filter": "queue:mail since:24h", "status": "RUNNING", "done": 41_500, "skipped": 2,
-        "total": 100_000, "createdAt": "2030-01-31T08:00:00Z", "finishedAt": null, "error": null
+        "filter": "queue:mail since:24h", "deadLetters": false, "status": "RUNNING",
+        "done": 41_500, "skipped": 2, "total": 100_000, "createdAt": "2030-01-31T08:00:00Z", "finishedAt": null, "error": null
     })
 }

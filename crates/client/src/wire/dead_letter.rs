@@ -116,11 +116,14 @@ pub struct ReplayDeadRequest {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReplayDeadAnswer {
-    /// How many will run again.
+    /// How many will run again, so far.
     #[cfg_attr(feature = "openapi", schema(example = 29))]
     pub replayed: u64,
-    /// Whether some are left: order it again.
+    /// Whether some may be left: the bulk action still runs, or it failed or was aborted.
     pub more: bool,
+    /// The bulk action that does it.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
+    pub bulk_id: TaskId,
 }
 
 /// Which dead letters to delete for ever.
@@ -142,11 +145,14 @@ pub struct PurgeDeadRequest {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PurgeDeadAnswer {
-    /// How many are gone.
+    /// How many are gone, so far.
     #[cfg_attr(feature = "openapi", schema(example = 29))]
     pub purged: u64,
-    /// Whether some are left: order it again.
+    /// Whether some may be left: the bulk action still runs, or it failed or was aborted.
     pub more: bool,
+    /// The bulk action that does it.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
+    pub bulk_id: TaskId,
 }
 
 impl From<Task> for DeadLetter {

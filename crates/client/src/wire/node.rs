@@ -75,7 +75,7 @@ pub struct LeaderView {
 pub struct NodeList {
     /// The first that started first.
     pub items: Vec<NodeView>,
-    /// Who leads; absent while nobody does.
+    /// Who leads; absent while no node does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<LeaderView>,
 }

@@ -70,7 +70,7 @@ pub struct HeartbeatRequest {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(example = heartbeat_answer_example))]
 pub struct HeartbeatAnswer {
-    /// Leases that were taken back: somebody else gets the task.
+    /// Leases that were taken back: another worker gets the task.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub lost: Vec<LeaseRef>,

@@ -38,7 +38,7 @@ use crate::time::Timestamp;
 
 pub use self::bulk::{Bulk, BulkStep, CountTasks, DeleteTasks, Order, TaskCount};
 pub use self::dead_letters::{
-    DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead, PurgeTasks,
+    DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead,
 };
 pub use self::hint::Hint;
 pub use self::leader::{Leader, Leadership};

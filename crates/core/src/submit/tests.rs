@@ -49,7 +49,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn payloads_that_nobody_could_read_back_are_refused() {
+fn payloads_that_could_not_be_read_back_are_refused() {
     let with = |payload: String| Draft { payload: Some(payload), ..echo() };
     let pointer = || "/payload".to_owned();
     assert_eq!(codes(with("[".repeat(65) + &"]".repeat(65))), [(pointer(), "TOO_DEEP")]);

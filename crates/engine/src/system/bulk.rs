@@ -13,11 +13,12 @@ use duly_core::limits::{
 };
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, BulkStep, CancelTasks, Controlled, DeleteTasks, ListTasks, Order, Replay, ReplayTasks,
-    RetryTasks,
+    self, BulkStep, CancelTasks, Controlled, DeleteTasks, ListDead, ListTasks, Order, Replay,
+    ReplayTasks, RetryTasks,
 };
 use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::progress::Progress;
+use duly_core::state::Status;
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
 use tokio::time::Instant;
@@ -55,7 +56,7 @@ pub(super) async fn run(
     let tenant = &lease.lane.tenant;
     let task = engine.get(tenant, lease.task).await?.ok_or(Stopped::Lost)?;
     let given_at = task.created_at;
-    let filter = order.action.filter(&order.filter, given_at).map_err(|bad| invalid(&bad))?;
+    let filter = order.parse_filter(given_at).map_err(|bad| invalid(&bad))?;
     let begun = task.progress.is_some();
     let last = task.progress.map(|reported| reported.progress).unwrap_or_default();
     let note = last.checkpoint.as_deref().map(serde_json::from_str).transpose();
@@ -115,9 +116,16 @@ impl BulkRun<'_> {
         if let Some(ids) = &self.order.ids {
             return Ok(Some(ids.len() as u64));
         }
+        let mut filter = self.filter.clone();
+        if self.order.dead_letters {
+            // Tasks are counted by the time at which they were due, not at which they failed.
+            if filter.since.is_some() || filter.until.is_some() {
+                return Ok(None);
+            }
+            filter.statuses = [Status::Failed].into();
+        }
         let pages = BULK_COUNT / u64::from(SCAN_ROWS);
-        let counted =
-            self.engine.count_affected(self.tenant, self.order.action, &self.filter, pages);
+        let counted = self.engine.count_affected(self.tenant, self.order.action, &filter, pages);
         let (total, more) = counted.await?;
         Ok((!more).then_some(total))
     }
@@ -129,6 +137,7 @@ impl BulkRun<'_> {
         }
         let page = match &self.order.ids {
             Some(ids) => self.next_named(ids).await,
+            None if self.order.dead_letters => self.next_dead().await,
             None => self.next_found().await,
         };
         page.map(Some)
@@ -174,14 +183,27 @@ impl BulkRun<'_> {
             limit: self.page_size(),
         };
         let found = self.engine.store().list(page).await?;
-        let tasks = self.meant(found.tasks);
-        let next = BulkNote {
-            before: found.next_before,
-            finished: found.next_before.is_none(),
-            tried: self.note.tried + tasks.len() as u64,
-            ..self.note.clone()
+        let next = BulkNote { before: found.next_before, ..self.note.clone() };
+        Ok(self.page(found.tasks, next, found.next_before.is_none()))
+    }
+
+    async fn next_dead(&self) -> Result<Page, store::Error> {
+        let page = ListDead {
+            tenant: self.tenant.clone(),
+            filter: self.filter.clone(),
+            before: self.note.dead_before,
+            limit: self.page_size(),
         };
-        Ok(Page { tasks, next })
+        let found = self.engine.store().dead_letters(page).await?;
+        let next = BulkNote { dead_before: found.next_before, ..self.note.clone() };
+        Ok(self.page(found.tasks, next, found.next_before.is_none()))
+    }
+
+    /// Those of the tasks found to which the action applies, and the checkpoint after them.
+    fn page(&self, found: Vec<Task>, next: BulkNote, finished: bool) -> Page {
+        let tasks = self.meant(found);
+        let tried = next.tried + tasks.len() as u64;
+        Page { tasks, next: BulkNote { finished, tried, ..next } }
     }
 
     fn meant(&self, tasks: Vec<Task>) -> Vec<Task> {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use duly_core::bulk::{BulkAction, BulkOrder};
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
-use duly_core::limits::BULK_STEP;
+use duly_core::limits::{BULK_DELETE_STEP, BULK_STEP};
 use duly_core::name::TenantName;
-use duly_core::ports::store::ListTasks;
+use duly_core::ports::store::{ListDead, ListTasks};
 use duly_core::state::Status;
 use duly_core::submit::Draft;
 use duly_core::task::Task;
@@ -29,6 +29,7 @@ fn order(action: BulkAction) -> BulkOrder {
     BulkOrder {
         action,
         filter: "type:waits".to_owned(),
+        dead_letters: false,
         ids: None,
         reason: String::new(),
         per_second: None,
@@ -38,6 +39,24 @@ fn order(action: BulkAction) -> BulkOrder {
 async fn many(world: &World, count: usize) {
     let specs = (0..count).map(|_| draft("waits").check().unwrap()).collect();
     world.engine.submit(&tenant(), specs).await.unwrap();
+}
+
+/// Fails as many tasks for good as wait for the worker.
+async fn fail(world: &World, mut count: usize) {
+    while count > 0 {
+        let leases = world.source.claim(count).await.unwrap();
+        let error = || duly_core::task::Failure::new("BROKEN", "it broke");
+        let fail = |lease| finish(lease, duly_core::lease::Outcome::Fail { error: error() });
+        world.source.finish(leases.iter().map(fail).collect()).await.unwrap();
+        count -= leases.len();
+    }
+}
+
+async fn dead(world: &World) -> Vec<TaskId> {
+    let (tenant, filter) = (tenant(), Filter::default());
+    let page = ListDead { tenant, filter, before: None, limit: 1_000 };
+    let found = world.engine.dead_letters(page).await.unwrap();
+    found.tasks.iter().map(|task| task.id).collect()
 }
 
 async fn start(world: &World, order: &BulkOrder) -> TaskId {
@@ -167,10 +186,55 @@ async fn a_retry_means_only_tasks_that_wait_for_one() {
     assert_eq!(world.source.claim(1).await.unwrap()[0].task, lease.task);
 }
 
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_deleted_once_each_though_answers_are_lost() {
+    const COUNT: usize = 2 * BULK_DELETE_STEP as usize + 7;
+    let world = World::new().await;
+    let specs = (0..COUNT).map(|_| draft("echo").check().unwrap()).collect();
+    world.engine.submit(&tenant(), specs).await.unwrap();
+    fail(&world, COUNT).await;
+    assert_eq!(dead(&world).await.len(), COUNT);
+    world.submit(draft("echo")).await;
+    let lease = world.source.claim(1).await.unwrap().remove(0);
+    world.source.finish(vec![finish(&lease, crate::world::success())]).await.unwrap();
+    world.faults.lose_steps(2);
+    let purge =
+        BulkOrder { filter: String::new(), dead_letters: true, ..order(BulkAction::Delete) };
+    let ended = world.wait(start(&world, &purge).await, HOUR).await;
+    assert_eq!(ended.status, Status::Success, "{:?}", ended.error);
+    assert!(ended.attempt() > 1, "an attempt failed on the way");
+    let progress = ended.progress.unwrap().progress;
+    assert_eq!((progress.done, progress.total), (COUNT as u64, Some(COUNT as u64)));
+    assert!(dead(&world).await.is_empty());
+    assert_eq!(world.get(lease.task).await.status, Status::Success, "it is no dead letter");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_selected_by_the_time_of_their_failure() {
+    let world = World::new().await;
+    let early = world.submit(draft("echo")).await.task.id;
+    fail(&world, 1).await;
+    let late = world.submit(draft("echo")).await.task.id;
+    crate::world::pass(Duration::from_secs(10)).await;
+    fail(&world, 1).await;
+    let replay = BulkOrder {
+        filter: "since:5s".to_owned(),
+        dead_letters: true,
+        ..order(BulkAction::Replay)
+    };
+    let ended = world.wait(start(&world, &replay).await, HOUR).await;
+    let progress = ended.progress.unwrap().progress;
+    assert_eq!((progress.done, progress.total), (1, None), "such a total is not counted");
+    assert_eq!(dead(&world).await, [early]);
+    assert_eq!(world.get(late).await.run, 2);
+}
+
 crate::stores::with_lost_hints!(
     all: a_lost_answer_repeats_nothing_and_leaves_nothing_out,
     an_order_leaves_tasks_alone_that_come_after_it,
     a_worker_whose_task_was_cancelled_is_told,
     replays_are_spread_from_when_they_begin,
-    a_retry_means_only_tasks_that_wait_for_one
+    a_retry_means_only_tasks_that_wait_for_one,
+    dead_letters_are_deleted_once_each_though_answers_are_lost,
+    dead_letters_are_selected_by_the_time_of_their_failure
 );

@@ -100,7 +100,7 @@ async fn a_caller_that_waits_for_a_change_gets_it() {
 async fn old_tasks_go_within_an_hour() {
     let world = World::new().await;
     let id = done(&world).await;
-    let waits = world.submit(draft("nobody")).await.task.id;
+    let waits = world.submit(draft("unserved")).await.task.id;
     pass(7 * DAY - HOUR).await;
     assert!(is_there(&world, id).await, "it is not yet old enough");
     pass(2 * HOUR + Duration::from_secs(1)).await;

@@ -108,20 +108,25 @@ pub async fn only_ended_tasks_are_deleted(harness: Harness) {
     let mut foreign = harness.task("email");
     foreign.lane.tenant = TenantName::new("other").unwrap();
     let foreign = harness.submit_one(foreign).await;
-    let tasks = vec![gone, waits, failed, foreign, gone];
+    let session = harness.session(&["letter"]).await;
+    let runs = harness.submit_one(harness.task("letter")).await;
+    harness.claim_one(session).await;
+    let tasks = vec![gone, waits, failed, foreign, gone, runs];
     let early = DeleteTasks { tenant: tenant(), tasks: vec![gone], before: Some(harness.now()) };
     let late = Controlled::Conflict { status: Status::Success };
     assert_eq!(harness.store().delete(early).await.unwrap(), [late], "it ended only now");
     let before = Some(harness.now().plus(Duration::from_millis(1)));
     let order = DeleteTasks { tenant: tenant(), tasks, before };
-    let conflict = Controlled::Conflict { status: Status::Pending };
+    let conflict = |status| Controlled::Conflict { status };
+    let (waiting, running) = (conflict(Status::Pending), conflict(Status::Running));
     let answers = harness.store().delete(order).await.unwrap();
     let done = Controlled::Done;
-    assert_eq!(answers, [done, conflict, done, done, done]);
+    assert_eq!(answers, [done, waiting, done, done, done, running]);
     for id in [gone, failed] {
         assert_eq!(harness.store().get(&tenant(), id).await.unwrap(), None);
     }
     assert_eq!(harness.get(waits).await.status, Status::Pending);
+    assert_eq!(harness.get(runs).await.status, Status::Running);
     let other = TenantName::new("other").unwrap();
     assert!(harness.store().get(&other, foreign).await.unwrap().is_some());
     let failed = Filter { statuses: [Status::Failed].into(), ..Filter::default() };

@@ -9,7 +9,7 @@ use duly_core::lease::{Finish, Outcome};
 use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    Controlled, DeadGroup, GroupDead, ListDead, PurgeTasks, Replay, ReplayTasks,
+    Controlled, DeadGroup, DeleteTasks, GroupDead, ListDead, Replay, ReplayTasks,
 };
 use duly_core::state::Status;
 use duly_core::task::{Failure, NewTask};
@@ -50,9 +50,9 @@ async fn failed(harness: &Harness, task: NewTask, message: &str) -> TaskId {
     id
 }
 
-async fn purge(harness: &Harness, task: TaskId) -> Controlled {
-    let order = PurgeTasks { tenant: own(), tasks: vec![task] };
-    harness.store().purge(order).await.unwrap()[0]
+async fn delete(harness: &Harness, task: TaskId) -> Controlled {
+    let order = DeleteTasks { tenant: own(), tasks: vec![task], before: None };
+    harness.store().delete(order).await.unwrap()[0]
 }
 
 pub async fn the_last_failure_leads_there(harness: Harness) {
@@ -228,12 +228,12 @@ pub async fn alike_errors_are_one_group(harness: Harness) {
     assert_eq!((groups[0].queue.as_str(), groups[0].task_type.as_str()), ("default", "email"));
 }
 
-pub async fn a_purged_task_is_gone(harness: Harness) {
+pub async fn a_deleted_task_is_gone(harness: Harness) {
     let mut large = harness.task("email");
     large.payload = format!("\"{}\"", "x".repeat(5000)).into();
     let id = failed(&harness, large.clone(), "x").await;
     for _ in 0..2 {
-        assert_eq!(purge(&harness, id).await, Controlled::Done, "twice is the same as once");
+        assert_eq!(delete(&harness, id).await, Controlled::Done, "twice is the same as once");
         assert_eq!(harness.store().get(&own(), id).await.unwrap(), None);
         assert!(harness.store().attempts(&own(), id).await.unwrap().is_none());
         assert!(list(&harness, Filter::default()).await.is_empty());
@@ -242,24 +242,12 @@ pub async fn a_purged_task_is_gone(harness: Harness) {
     assert_eq!(harness.submit(&[large]).await, [harness.stored()], "the id is free again");
 }
 
-pub async fn only_failed_tasks_are_purged(harness: Harness) {
-    let session = harness.session(&["email"]).await;
-    let id = harness.submit_one(harness.task("email")).await;
-    let conflict = |status| Controlled::Conflict { status };
-    assert_eq!(purge(&harness, id).await, conflict(Status::Pending));
-    let lease = harness.claim_one(session).await;
-    assert_eq!(purge(&harness, id).await, conflict(Status::Running));
-    harness.finish_one(session, &lease, success()).await;
-    assert_eq!(purge(&harness, id).await, conflict(Status::Success));
-    assert_eq!(harness.get(id).await.status, Status::Success);
-}
-
-pub async fn the_key_of_a_purged_task_may_be_used_again(harness: Harness) {
+pub async fn the_key_of_a_deleted_task_is_free_again(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let id = harness.submit_one(keyed(harness.task("email"), "k", 1)).await;
     let lease = harness.claim_one(session).await;
     harness.finish_one(session, &lease, fail()).await;
-    purge(&harness, id).await;
+    delete(&harness, id).await;
     let next = keyed(harness.task("email"), "k", 2);
     assert_eq!(harness.submit(&[next]).await, [harness.stored()]);
 }
@@ -274,11 +262,11 @@ pub async fn that_of_another_tenant_is_out_of_reach(harness: Harness) {
     harness.finish_one(session, &lease, fail()).await;
     assert!(list(&harness, Filter::default()).await.is_empty());
     assert!(groups(&harness, Filter::default()).await.is_empty());
-    assert_eq!(purge(&harness, id).await, Controlled::Done, "as if it did not exist");
+    assert_eq!(delete(&harness, id).await, Controlled::Done, "as if it did not exist");
     assert!(harness.store().get(&tenant, id).await.unwrap().is_some());
 }
 
-pub async fn a_purged_task_leaves_no_lease_behind(harness: Harness) {
+pub async fn a_deleted_task_leaves_no_lease_behind(harness: Harness) {
     let session = harness.session(&["email"]).await;
     let task = harness.task("email");
     let mut claims = Vec::new();
@@ -289,7 +277,7 @@ pub async fn a_purged_task_leaves_no_lease_behind(harness: Harness) {
         assert_eq!(lease.epoch, 1, "it is another task with the same id");
         if claims.len() == 1 {
             harness.finish_one(session, &lease, fail()).await;
-            purge(&harness, task.id).await;
+            delete(&harness, task.id).await;
         }
     }
     assert!(harness.ask(&claims[0]).await.leases.is_empty());

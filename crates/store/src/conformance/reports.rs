@@ -12,7 +12,7 @@ use duly_core::limits::{
 use duly_core::log::LogChunk;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Controlled, Error, LogPage, LogPosition, OpenSession, PurgeTasks, ReadLogs,
+    CancelTasks, Controlled, DeleteTasks, Error, LogPage, LogPosition, OpenSession, ReadLogs,
     Replay, ReplayTasks, Report, ReportItem, Reported,
 };
 use duly_core::progress::Progress;
@@ -392,14 +392,15 @@ pub async fn those_of_another_tenant_are_out_of_reach(harness: Harness) {
     assert_eq!(logged(&harness, neighbour).await, []);
 }
 
-pub async fn a_purge_takes_them_along(harness: Harness) {
+pub async fn a_deletion_takes_them_along(harness: Harness) {
     let (session, lease) = held(&harness).await;
     let task = NewTask { id: lease.task, ..harness.task("email") };
     tell(&harness, session, &lease, Progress::new(1, None)).await;
     log(&harness, session, &lease, chunk(0, "x")).await;
     harness.finish_one(session, &lease, fail()).await;
-    let order = PurgeTasks { tenant: TenantName::default_tenant(), tasks: vec![task.id] };
-    assert_eq!(harness.store().purge(order).await.unwrap(), [Controlled::Done]);
+    let (tenant, tasks) = (TenantName::default_tenant(), vec![task.id]);
+    let order = DeleteTasks { tenant, tasks, before: None };
+    assert_eq!(harness.store().delete(order).await.unwrap(), [Controlled::Done]);
     assert_eq!(harness.store().logs(read(task.id)).await.unwrap(), None);
     let id = harness.submit_one(task).await;
     assert_eq!(harness.get(id).await.progress, None);

@@ -1,14 +1,11 @@
 //! How the reference model counts tasks and carries out orders for many.
 
 use async_trait::async_trait;
-use duly_core::id::TaskId;
 use duly_core::limits::SCAN_ROWS;
-use duly_core::name::TenantName;
 use duly_core::ports::store::{
     Bulk, BulkStep, Controlled, CountTasks, DeleteTasks, Order, Reported, Result, TaskCount,
 };
 use duly_core::progress::Progress;
-use duly_core::task::Task;
 use duly_core::time::Timestamp;
 
 use super::MemoryStore;
@@ -54,23 +51,18 @@ impl Model {
         TaskCount { count, next_before: None }
     }
 
+    /// A task that is gone was deleted before.
     fn delete(&mut self, order: &DeleteTasks) -> Vec<Controlled> {
         let early = |ended: Timestamp| order.before.is_none_or(|before| ended < before);
-        self.delete_if(&order.tenant, &order.tasks, |task| task.finished_at.is_some_and(early))
-    }
-
-    /// Deletes a tenant's tasks of which this holds. A task that is gone was deleted before.
-    pub(super) fn delete_if(
-        &mut self,
-        tenant: &TenantName,
-        tasks: &[TaskId],
-        holds: impl Fn(&Task) -> bool,
-    ) -> Vec<Controlled> {
         let mut answers = Vec::new();
-        for id in tasks {
-            answers.push(match self.get(tenant, *id) {
-                Some(task) if !holds(&task) => Controlled::Conflict { status: task.status },
-                Some(_) if self.has_open_children(*id) => Controlled::OpenChildren,
+        for id in &order.tasks {
+            answers.push(match self.get(&order.tenant, *id) {
+                Some(task) if task.status.is_terminal() && self.has_open_children(*id) => {
+                    Controlled::OpenChildren
+                }
+                Some(task) if !task.finished_at.is_some_and(early) => {
+                    Controlled::Conflict { status: task.status }
+                }
                 Some(_) => {
                     self.deleted(*id);
                     Controlled::Done

@@ -2,6 +2,7 @@
 //! released, its workflow ended. And what is undone when tasks run again.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use duly_core::id::{TaskId, WorkflowId};
 use duly_core::name::TenantName;
@@ -292,6 +293,13 @@ impl Model {
     /// A task is gone: its edges go, and its workflow if that has no other task.
     pub(super) fn untie(&mut self, task: &Task) {
         self.edges.retain(|(parent, child), _| *parent != task.id && *child != task.id);
+        for child in self.tasks.values_mut() {
+            let Some(links) = &mut child.links else { continue };
+            if links.dependencies.iter().any(|it| it.parent == task.id) {
+                Arc::make_mut(links).dependencies.retain(|it| it.parent != task.id);
+                child.links = child.links.take().filter(|links| !links.is_empty());
+            }
+        }
         self.delays.remove(&task.id);
         if let Some(id) = workflow_of(task)
             && !self.tasks.values().any(|other| workflow_of(other) == Some(id))

@@ -6,9 +6,7 @@ use duly_core::error_group::ErrorGroup;
 use duly_core::filter::Filter;
 use duly_core::limits::DEAD_GROUP_ROWS;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{
-    Controlled, DeadGroup, DeadGroups, DeadList, DeadPosition, GroupDead, ListDead, PurgeTasks,
-};
+use duly_core::ports::store::{DeadGroup, DeadGroups, DeadList, DeadPosition, GroupDead, ListDead};
 use duly_core::state::Status;
 use duly_core::task::Task;
 
@@ -67,10 +65,6 @@ impl Model {
         groups.sort_by_key(|group| std::cmp::Reverse((group.count, group.last_failed_at)));
         groups.truncate(which.limit as usize);
         DeadGroups { groups, scanned, partial }
-    }
-
-    pub(super) fn purge(&mut self, order: &PurgeTasks) -> Vec<Controlled> {
-        self.delete_if(&order.tenant, &order.tasks, |task| task.status == Status::Failed)
     }
 }
 

@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use duly_core::id::TaskId;
 use duly_core::limits::SCAN_ROWS;
 use duly_core::ports::store::{
-    self, Controlled, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead,
-    PurgeTasks,
+    self, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead,
 };
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -35,10 +34,6 @@ impl DeadLetters for PostgresStore {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
         Ok(groups::groups(&snapshot, &which).await?)
-    }
-
-    async fn purge(&self, order: PurgeTasks) -> store::Result<Vec<Controlled>> {
-        Ok(self.run(&order).await?)
     }
 }
 

@@ -29,7 +29,7 @@ pub enum OpenError {
     /// It cannot be spoken to in secret.
     #[error(
         "no safe connection to PostgreSQL at {place}: {reason}; turn on ssl there and let this \
-         machine trust its certificate, or add ?sslmode=disable where nobody else can listen"
+         machine trust its certificate, or add ?sslmode=disable on a network that you trust"
     )]
     Unsafe {
         /// Where.

@@ -84,6 +84,28 @@ impl Index {
         Ok(made)
     }
 
+    /// Whether so many more lanes may be made.
+    pub(super) fn has_room_for_lanes(&self, more: usize) -> bool {
+        self.lanes.has_room_for(more)
+    }
+
+    /// The lane's number, made even if there are as many as may be: the tasks of a committed outcome are
+    /// not refused.
+    pub(super) fn lane_beyond_limit(
+        &mut self,
+        connection: &Connection,
+        lane: &Lane,
+    ) -> Result<LaneId> {
+        if let Some(id) = self.lane(connection, lane)? {
+            return Ok(id);
+        }
+        let id = self.lanes.make_beyond_limit(connection, lane)?;
+        if !self.lanes.is_paused(lane) {
+            self.sessions.add_lane(id, lane);
+        }
+        Ok(id)
+    }
+
     /// From now on nothing is granted from this queue.
     pub(super) fn pause(&mut self, tenant: &TenantName, queue: &QueueName) {
         self.lanes.set_paused(tenant, queue, true);

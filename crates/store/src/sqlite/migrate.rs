@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0006_reports.sql"),
     include_str!("../../migrations/sqlite/0007_start_times.sql"),
     include_str!("../../migrations/sqlite/0008_drain.sql"),
+    include_str!("../../migrations/sqlite/0009_workflows.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::error::Result;
 use super::open::{self, Side};
-use super::{filter, reports, row};
+use super::{filter, links, reports, row};
 
 /// Queries that run at once; more would only fight for the same cores.
 const CONNECTIONS: usize = 3;
@@ -83,7 +83,10 @@ pub(super) fn get(
 ) -> Result<Option<Task>> {
     let mut statement = connection.prepare_cached(&one())?;
     let mut rows = statement.query(params![id.as_bytes(), tenant.as_str()])?;
-    rows.next()?.map(row::task).transpose()
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut task = row::task(row)?;
+    links::fill(connection, &mut task)?;
+    Ok(Some(task))
 }
 
 pub(super) fn attempts(

@@ -18,6 +18,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::error::{Fault, Result};
 use super::index::heads::Range;
 use super::index::lanes::lane_from;
+use super::links;
 
 /// Payloads up to this size stand in the task's row: a row of SQLite's index tree keeps about
 /// 1,000 bytes on its page, and the other columns need up to half of that.
@@ -27,7 +28,7 @@ pub(super) const INLINE_PAYLOAD_BYTES: usize = 512;
 pub(super) const TASK_COLUMNS: &str = "task.id, status, epoch, task.session, task.lane, rank, run_at, \
     created_at, granted_at, finished_at, run, charged, retries, losses, timeout_ms, error, labels, \
     result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name, back_off, \
-    progress.at, done, total, message, checkpoint, started_at";
+    progress.at, done, total, message, checkpoint, started_at, links, task.workflow";
 
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "task JOIN lane ON lane.id = task.lane \
@@ -76,7 +77,7 @@ pub(super) fn task(row: &Row<'_>) -> Result<Task> {
         result: row.get::<_, Option<String>>(17)?.map(Arc::from),
         error,
         progress: progress(row)?,
-        links: None,
+        links: links::from_row(row.get(30)?, row.get(31)?),
     })
 }
 
@@ -91,7 +92,7 @@ fn progress(row: &Row<'_>) -> Result<Option<ReportedProgress>> {
     Ok(Some(ReportedProgress { progress, at: Timestamp::clamped(at) }))
 }
 
-/// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, run_at. A payload that
+/// Reads a grant: epoch, run, charged, retries, timeout_ms, payload, run_at, links. A payload that
 /// is in another table is still missing; see [`with_payload`].
 pub(super) fn lease(
     row: &Row<'_>,
@@ -111,7 +112,7 @@ pub(super) fn lease(
         granted_at,
         run_at: Timestamp::clamped(row.get(6)?),
         payload: payload.unwrap_or_default().into(),
-        linked: false,
+        linked: links::concern_lease(row.get(7)?),
         parents: None,
     })
 }

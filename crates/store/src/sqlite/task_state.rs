@@ -1,14 +1,15 @@
-//! The only writer of tasks. Every change of a task's state is made by one of six hooks, each in a
+//! The only writer of tasks. Every change of a task's state is made by one of seven hooks, each in a
 //! file of its own, and by nothing else: a test of the house finds any other writer. The verbs decide
 //! what happens to a task and call a hook, which writes it.
 //!
 //! | hook       | transition                                                           |
 //! |------------|----------------------------------------------------------------------|
-//! | [`stored`]   | a new task: PENDING, or RUNNING where it is handed off at once      |
+//! | [`stored`]   | a new task: PENDING, BLOCKED, or RUNNING where it is handed off     |
+//! | [`blocked`]  | BLOCKED → PENDING                                                   |
 //! | [`granted`]  | PENDING → RUNNING                                                   |
 //! | [`waiting`]  | RUNNING → PENDING: a retry, a release or a loss                     |
-//! | [`ended`]    | PENDING or RUNNING → SUCCESS, FAILED or CANCELLED                   |
-//! | [`replayed`] | SUCCESS, FAILED or CANCELLED → PENDING, as the next run             |
+//! | [`ended`]    | BLOCKED, PENDING or RUNNING → SUCCESS, FAILED or CANCELLED          |
+//! | [`replayed`] | SUCCESS, FAILED or CANCELLED → PENDING or BLOCKED, as the next run  |
 //! | [`deleted`]  | SUCCESS, FAILED or CANCELLED → gone                                 |
 //!
 //! What belongs to a transition is written with it: the row of a waiting task in `due`, that of a
@@ -21,10 +22,12 @@
 //! may be rolled back and run again, so a hook acts through its [`Scope`] alone.
 
 mod attempts;
+pub(super) mod blocked;
 pub(super) mod deleted;
 pub(super) mod ended;
 pub(super) mod granted;
 pub(super) mod replayed;
+pub(super) mod settled;
 pub(super) mod stored;
 pub(super) mod waiting;
 

@@ -3,6 +3,7 @@
 
 pub(super) mod bulk;
 pub(super) mod cancel;
+pub(super) mod cascade;
 pub(super) mod claim;
 pub(super) mod control;
 mod delete;
@@ -22,6 +23,7 @@ pub(super) mod retry;
 pub(super) mod session;
 pub(super) mod submit;
 pub(super) mod wakes;
+pub(super) mod workflow;
 
 use duly_core::ports::store::{self, Rules};
 use duly_core::time::Timestamp;
@@ -32,6 +34,7 @@ use self::wakes::Wakes;
 use super::error::Result;
 use super::index::Index;
 use super::index::heads::Range;
+use super::task_state::settled::{EndedLinked, settle};
 
 /// What a verb works on.
 pub(super) struct Scope<'a> {
@@ -41,6 +44,8 @@ pub(super) struct Scope<'a> {
     pub(super) rules: Rules,
     /// What to hint at after the commit.
     pub(super) wakes: &'a mut Wakes,
+    /// What has ended in this call and is tied to other tasks; see [`settle`].
+    pub(super) ended: Vec<EndedLinked>,
     #[cfg(feature = "planted-bugs")]
     pub(super) bug: Option<crate::planted::PlantedBug>,
 }
@@ -58,6 +63,11 @@ impl Scope<'_> {
             self.wakes.lane(range.lane, Timestamp::clamped(run_at));
         }
         Ok(())
+    }
+
+    /// The cascade has something to cancel.
+    pub(super) fn cascade(&mut self) {
+        self.hint_at(self.now);
     }
 
     /// Any worker may find something to claim from this time on.
@@ -92,7 +102,7 @@ pub(super) struct Call<V: Verb> {
 impl<V: Verb> Job for Call<V> {
     fn run(&mut self, scope: &mut Scope<'_>) -> Result<()> {
         self.answer = Some(self.verb.apply(scope)?);
-        Ok(())
+        settle(scope)
     }
 
     fn reply(self: Box<Self>, failure: Option<store::Error>) {

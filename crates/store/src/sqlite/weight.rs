@@ -2,7 +2,7 @@
 //! only so much.
 
 use duly_core::id::TaskId;
-use duly_core::limits::{LOG_PIECE_OVERHEAD, STORE_BATCH_BYTES};
+use duly_core::limits::LOG_PIECE_OVERHEAD;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Result;
@@ -21,23 +21,6 @@ pub(super) fn of(connection: &Connection, task: TaskId) -> Result<usize> {
     let weight =
         statement.query_row(params![task.as_bytes(), LOG_PIECE_OVERHEAD], |row| row.get(0));
     Ok(weight.optional()?.unwrap_or(0))
-}
-
-/// Tasks in their order, in batches each of which may be deleted in one commit.
-pub(super) fn batches(connection: &Connection, tasks: &[TaskId]) -> Result<Vec<Vec<TaskId>>> {
-    let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
-    for task in tasks {
-        bytes += of(connection, *task)?;
-        batch.push(*task);
-        if bytes > STORE_BATCH_BYTES {
-            batches.push(std::mem::take(&mut batch));
-            bytes = 0;
-        }
-    }
-    if !batch.is_empty() {
-        batches.push(batch);
-    }
-    Ok(batches)
 }
 
 #[cfg(test)]
@@ -100,16 +83,5 @@ mod tests {
             left -= bytes;
             assert_eq!(of(&connection, id).unwrap(), left, "{statement}");
         }
-    }
-
-    #[test]
-    fn large_tasks_make_small_batches() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        migrate::up(&mut connection).unwrap();
-        let tasks: Vec<_> = (0..10).map(|number| large(&connection, number)).collect();
-        let batches = batches(&connection, &tasks).unwrap();
-        let sizes: Vec<_> = batches.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [3, 3, 3, 1], "1.5 MiB each");
-        assert_eq!(batches.concat(), tasks);
     }
 }

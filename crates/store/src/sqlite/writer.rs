@@ -160,6 +160,7 @@ impl Committer {
                 now: self.clock.now(),
                 rules: Rules { loss_limit },
                 wakes: &mut wakes,
+                ended: Vec::new(),
                 #[cfg(feature = "planted-bugs")]
                 bug: self.planted.get().copied(),
             };

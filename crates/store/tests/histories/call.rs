@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
-    ExtendLeases, Extended, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
-    PauseQueue, PurgeTasks, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap,
-    ReplayTasks, Report, Reported, RetryTasks, Store, Submit, Submitted, Sweep, TaskCount,
+    ExtendLeases, Extended, Graph, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
+    Parent, PauseQueue, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks,
+    ReplayedDownstream, Report, Reported, RetryTasks, Store, Submit, Submitted, SubmittedWorkflow,
+    Sweep, TaskCount, WorkflowChange,
 };
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
+use duly_core::workflow::NewWorkflow;
 
 use crate::step::Why;
 
@@ -29,7 +31,6 @@ pub(crate) enum Call {
     Cancel(CancelTasks),
     Replay(ReplayTasks),
     Retry(RetryTasks),
-    Purge(PurgeTasks),
     Delete(DeleteTasks),
     Edit(EditTask),
     Pause(PauseQueue),
@@ -45,6 +46,13 @@ pub(crate) enum Call {
     Count(CountTasks),
     Queue(TenantName, QueueName),
     QueuePosition(TenantName, TaskId),
+    Parents(TaskId),
+    Workflow(NewWorkflow),
+    CancelWorkflow(TenantName, WorkflowId),
+    RetryWorkflow(TenantName, WorkflowId),
+    Graph(TenantName, WorkflowId),
+    ReplayDownstream(TenantName, TaskId, u32),
+    Cascade,
 }
 
 /// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
@@ -79,6 +87,13 @@ pub(crate) enum Answer {
     IsQueue(bool),
     Queue(Option<QueueState>),
     QueuePosition(Option<QueuePosition>),
+    Parents(Vec<Vec<Parent>>),
+    Workflow(SubmittedWorkflow),
+    WorkflowChange(WorkflowChange),
+    Graph(Option<Graph>),
+    ReplayedDownstream(ReplayedDownstream),
+    /// All that the steps of one cascade cancelled.
+    Cascaded(BTreeSet<(TaskId, Option<(SessionId, u32)>)>),
 }
 
 /// The beats that a session was seen at, oldest first. They are tokens: another store has others.
@@ -112,7 +127,6 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Cancel(order) => Answer::Controlled(store.cancel(order).await.unwrap()),
         Call::Replay(order) => Answer::Controlled(store.replay(order).await.unwrap()),
         Call::Retry(order) => Answer::Controlled(store.retry(order).await.unwrap()),
-        Call::Purge(order) => Answer::Controlled(store.purge(order).await.unwrap()),
         Call::Delete(order) => Answer::Controlled(store.delete(order).await.unwrap()),
         Call::Edit(order) => Answer::Controlled(vec![store.edit(order).await.unwrap()]),
         Call::Pause(order) => Answer::IsQueue(store.pause_queue(order).await.unwrap()),
@@ -127,6 +141,28 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
                 sweep.after = swept.next;
                 if sweep.after.is_none() {
                     return Answer::Swept { deleted };
+                }
+            }
+        }
+        Call::Workflow(new) => Answer::Workflow(store.submit_workflow(new).await.unwrap()),
+        Call::CancelWorkflow(tenant, id) => {
+            let answer = store.cancel_workflow(&tenant, id, "enough".to_owned()).await;
+            Answer::WorkflowChange(answer.unwrap())
+        }
+        Call::RetryWorkflow(tenant, id) => {
+            Answer::WorkflowChange(store.retry_workflow(&tenant, id).await.unwrap())
+        }
+        Call::ReplayDownstream(tenant, task, run) => {
+            let answer = store.replay_downstream(&tenant, task, run).await;
+            Answer::ReplayedDownstream(answer.unwrap())
+        }
+        Call::Cascade => {
+            let mut cancelled = BTreeSet::new();
+            loop {
+                let step = store.cascade(2).await.unwrap();
+                cancelled.extend(step.cancelled);
+                if !step.more {
+                    return Answer::Cascaded(cancelled);
                 }
             }
         }
@@ -174,6 +210,8 @@ async fn look(store: &dyn Store, call: Call) -> Answer {
         Call::QueuePosition(tenant, id) => {
             Answer::QueuePosition(store.place(&tenant, id).await.unwrap())
         }
+        Call::Parents(task) => Answer::Parents(store.parents(vec![task]).await.unwrap()),
+        Call::Graph(tenant, id) => Answer::Graph(store.graph(&tenant, id).await.unwrap()),
         write => panic!("{write:?} is no query"),
     }
 }

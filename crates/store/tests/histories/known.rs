@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{Claim, LaneFilter};
 use duly_core::state::Status;
@@ -30,6 +30,8 @@ pub(crate) struct Worker {
 pub(crate) struct Known {
     pub(crate) now: Timestamp,
     pub(crate) tasks: Vec<TaskId>,
+    /// Every workflow that was stored, and whether it is the other tenant's.
+    pub(crate) workflows: Vec<(WorkflowId, bool)>,
     pub(crate) workers: Vec<Worker>,
     /// Every stored task, as both stores say.
     pub(crate) state: BTreeMap<TaskId, Task>,
@@ -52,7 +54,17 @@ pub(crate) fn pick<T>(of: &[T], back: u8) -> Option<&T> {
 impl Known {
     pub(crate) fn new(now: Timestamp) -> Self {
         let (tasks, workers, calls) = (Vec::new(), Vec::new(), Vec::new());
-        Self { now, tasks, workers, state: BTreeMap::new(), calls, ordinal: 0, version: 0 }
+        let workflows = Vec::new();
+        Self {
+            now,
+            tasks,
+            workflows,
+            workers,
+            state: BTreeMap::new(),
+            calls,
+            ordinal: 0,
+            version: 0,
+        }
     }
 
     /// Whether a step is about an open session, and there is none.

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::back_off::{BackOff, Jitter, Strategy};
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::limits::LOG_BYTES;
 use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     CancelTasks, DeleteTasks, EditTask, Exchange, Extend, ExtendLeases, Heartbeat, Home,
-    OpenSession, PauseQueue, PurgeTasks, PutSettings, Reap, Replay, ReplayTasks, Report,
-    ReportItem, RetryTasks, Submit, Sweep, TaskChange,
+    OpenSession, PauseQueue, PutSettings, Reap, Replay, ReplayTasks, Report, ReportItem,
+    RetryTasks, Submit, Sweep, TaskChange,
 };
 use duly_core::progress::Progress;
 use duly_core::settings::Settings;
@@ -20,12 +20,13 @@ use duly_core::state::Status;
 use duly_core::submit::Start;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
 use duly_core::time::Timestamp;
+use duly_core::workflow::{Condition, Dependency, Links, Membership, NewWorkflow};
 
 use crate::call::Call;
 use crate::known::{Known, pick, tenant};
 use crate::step::{
     ClaimStep, EditStep, FinishStep, How, LogStep, OpenStep, ReplayStep, ReportStep, Step,
-    TaskStep, What, Which, Who,
+    TaskStep, What, Which, Who, WorkflowOrder,
 };
 
 /// Ids beyond these are not minted: tasks are to meet.
@@ -76,11 +77,6 @@ impl Known {
                 let (tenant, tasks) = self.orders(&tasks, foreign, waits);
                 Call::Retry(RetryTasks { tenant, tasks })
             }
-            Step::Purge { tasks, foreign } => {
-                let failed = |it: &Task| it.status == Status::Failed;
-                let (tenant, tasks) = self.orders(&tasks, foreign, failed);
-                Call::Purge(PurgeTasks { tenant, tasks })
-            }
             Step::Delete { tasks, foreign } => {
                 let (tenant, tasks) = self.orders(&tasks, foreign, |it| it.status.is_terminal());
                 Call::Delete(DeleteTasks { tenant, tasks, before: None })
@@ -104,6 +100,22 @@ impl Known {
                 let settings = Settings { loss_limit, ..Settings::default() };
                 Call::Settings(PutSettings { expected, settings, comment: None })
             }
+            Step::Workflow { tasks, fail_fast, key } => self.workflow(&tasks, fail_fast, key),
+            Step::OrderWorkflow { back, order, foreign } => {
+                let (id, other) = *pick(&self.workflows_for(order), back)?;
+                let owner = tenant(other != foreign);
+                match order {
+                    WorkflowOrder::Cancel => Call::CancelWorkflow(owner, id),
+                    WorkflowOrder::Retry => Call::RetryWorkflow(owner, id),
+                    WorkflowOrder::Graph => Call::Graph(owner, id),
+                }
+            }
+            Step::ReplayDownstream { what, foreign } => {
+                let (owner, tasks) = self.orders(&[what], foreign, |it| it.status.is_terminal());
+                let run = self.state.get(&tasks[0]).map_or(1, |task| task.run);
+                Call::ReplayDownstream(owner, tasks[0], run)
+            }
+            Step::Cascade => Call::Cascade,
             Step::Read(read) => self.read(read),
             Step::Again { back } => pick(&self.calls, back)?.clone(),
             Step::Advance(_) | Step::Crash => return None,
@@ -122,6 +134,7 @@ impl Known {
         let again = step.again.or(full.then_some(What::Known(step.task_type)));
         let again = again.filter(|_| !self.tasks.is_empty()).map(|what| self.what(what));
         let id = again.unwrap_or_else(|| TaskId::mint(run_at, self.next_ordinal(), 7));
+        let links = self.links(id, step);
         let (tenant, queue) = (tenant(step.tenant), queue(step.queue));
         let idempotency =
             step.key.map(|(key, body)| Idempotency { key: format!("key-{key}"), body: [body; 32] });
@@ -137,7 +150,106 @@ impl Known {
             labels: [("n".to_owned(), step.task_type.to_string())].into(),
             payload: payload(step.large),
             idempotency,
+            links,
         }
+    }
+
+    /// The workflows that an order means: a retry those with a failed task, if there are such.
+    fn workflows_for(&self, order: WorkflowOrder) -> Vec<(WorkflowId, bool)> {
+        let failed = |id: WorkflowId| {
+            self.state.values().any(|task| {
+                let workflow = task.links.as_ref().and_then(|links| links.workflow.as_ref());
+                task.status == Status::Failed && workflow.is_some_and(|it| it.id == id)
+            })
+        };
+        let retry = matches!(order, WorkflowOrder::Retry);
+        let fit: Vec<_> = self.workflows.iter().copied().filter(|(id, _)| failed(*id)).collect();
+        if retry && !fit.is_empty() { fit } else { self.workflows.clone() }
+    }
+
+    fn links(&self, id: TaskId, step: TaskStep) -> Option<Arc<Links>> {
+        let mut dependencies: Vec<Dependency> = Vec::new();
+        for (what, on) in step.parents.into_iter().flatten() {
+            let parent = self.what(what);
+            // Parents are older than their children, or there could be circles.
+            if parent < id && dependencies.iter().all(|it| it.parent != parent) {
+                dependencies.push(Dependency { parent, on: Condition::ALL[usize::from(on)] });
+            }
+        }
+        dependencies.sort_unstable();
+        let joins = step.joins.and_then(|back| pick(&self.workflows, back));
+        let workflow = joins.map(|(workflow, _)| Membership { id: *workflow, key: id.to_string() });
+        let links = Links { dependencies, workflow, render: step.large };
+        (!links.is_empty()).then(|| Arc::new(links))
+    }
+
+    /// Tasks of one tenant, each of which depends on some of those before it.
+    fn workflow(
+        &mut self,
+        steps: &[(TaskStep, u8)],
+        fail_fast: bool,
+        key: Option<(u8, u8)>,
+    ) -> Call {
+        let id = TaskId::mint(self.now, self.next_ordinal(), 7);
+        let id = WorkflowId::from_bytes(*id.as_bytes());
+        let other = steps[0].0.tenant;
+        let mut tasks: Vec<NewTask> = Vec::new();
+        for (number, (step, bits)) in steps.iter().enumerate() {
+            let bare = TaskStep { again: None, key: None, joins: None, tenant: other, ..*step };
+            let mut task = self.task(TaskStep { parents: [None; 2], ..bare });
+            task.id = TaskId::mint(self.now.plus(task_window()), self.next_ordinal(), 7);
+            let on = Condition::ALL[usize::from(bits >> 4) % 3];
+            let chosen = tasks.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
+            let mut dependencies: Vec<_> =
+                chosen.map(|(_, task)| Dependency { parent: task.id, on }).collect();
+            let outside = self.links(task.id, bare).map(|links| links.dependencies.clone());
+            dependencies.extend(outside.into_iter().flatten());
+            dependencies.sort_unstable();
+            let workflow = Some(Membership { id, key: format!("task-{number}") });
+            task.links = Some(Arc::new(Links { dependencies, workflow, render: false }));
+            tasks.push(task);
+        }
+        let idempotency =
+            key.map(|(key, body)| Idempotency { key: format!("key-{key}"), body: [body; 32] });
+        Call::Workflow(NewWorkflow {
+            id,
+            tenant: tenant(other),
+            name: "flow".to_owned(),
+            labels: [("n".to_owned(), "1".to_owned())].into(),
+            fail_fast,
+            idempotency,
+            tasks,
+        })
+    }
+
+    /// Tasks that come with an outcome of this task.
+    fn then(&mut self, parent: TaskId, count: u8) -> Option<Arc<[NewTask]>> {
+        let task = self.state.get(&parent)?.clone();
+        let mut tasks: Vec<NewTask> = Vec::new();
+        for number in 0..count {
+            let id = TaskId::mint(self.now.plus(task_window()), self.next_ordinal(), 7);
+            let workflow = task.links.as_ref().and_then(|links| links.workflow.as_ref());
+            let workflow =
+                workflow.map(|it| Membership { id: it.id, key: format!("then-{number}") });
+            let before = tasks.last().map_or(parent, |task| task.id);
+            let dependencies = vec![Dependency { parent: before, on: Condition::Success }];
+            let links = Links { dependencies, workflow, render: false };
+            tasks.push(NewTask {
+                id,
+                lane: task.lane.clone(),
+                priority: task.priority,
+                run_at: self.now,
+                delay: Some(Duration::ZERO),
+                retries: 1,
+                back_off: task.back_off,
+                timeout: None,
+                labels: task.labels.clone(),
+                payload: payload(false),
+                idempotency: None,
+                links: Some(Arc::new(links)),
+            });
+        }
+        Some(Arc::from(tasks))
     }
 
     fn open(&mut self, step: OpenStep) -> Call {
@@ -166,16 +278,21 @@ impl Known {
         })
     }
 
-    fn exchange(&self, who: Who, finishes: &[FinishStep], claim: Option<ClaimStep>) -> Call {
+    fn exchange(&mut self, who: Who, finishes: &[FinishStep], claim: Option<ClaimStep>) -> Call {
         let session = self.who(who);
-        let finish = |step: &FinishStep| {
+        let mut made: Vec<Finish> = Vec::new();
+        for step in finishes {
             let (task, epoch) = self.which(session, step.which);
             let outcome = outcome(step.how, u8::try_from(epoch % 4).unwrap());
             let progress = step.log.map(|log| Progress::new(log.start.into(), None));
-            Finish { progress, log: step.log.map(piece), ..Finish::new(task, epoch, outcome) }
-        };
+            let adds = step.then > 0 && matches!(outcome, Outcome::Success { .. });
+            let adds = adds && self.tasks.len() < 2 * TASKS;
+            let then = if adds { self.then(task, step.then) } else { None };
+            let finish = Finish::new(task, epoch, outcome);
+            made.push(Finish { progress, log: step.log.map(piece), then, ..finish });
+        }
         let claim = claim.map(|claim| self.claim(session, claim));
-        Call::Exchange(Exchange { session, finishes: finishes.iter().map(finish).collect(), claim })
+        Call::Exchange(Exchange { session, finishes: made, claim })
     }
 
     fn extend(&self, who: Who, leases: &[(Which, Duration)]) -> Call {
@@ -239,6 +356,11 @@ impl Known {
         };
         Call::Edit(EditTask { tenant, task: tasks[0], change })
     }
+}
+
+/// New tasks that depend on others are due after all that there is: ids grow along edges.
+fn task_window() -> Duration {
+    Duration::from_secs(60)
 }
 
 /// A piece of what every attempt logs. A large one is half of what is kept of a log.

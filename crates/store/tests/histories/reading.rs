@@ -35,6 +35,10 @@ impl Known {
                 let waits = |task: &Task| task.status == Status::Pending;
                 Call::QueuePosition(tenant(other), self.what_fits(what, waits))
             }
+            ReadStep::Parents { what } => {
+                let linked = |task: &Task| task.links.is_some();
+                Call::Parents(self.what_fits(what, linked))
+            }
             ReadStep::Get { what, tenant: other } => Call::Get(tenant(other), self.what(what)),
             ReadStep::Attempts { what, tenant: other } => {
                 Call::Attempts(tenant(other), self.what(what))

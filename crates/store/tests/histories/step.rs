@@ -63,6 +63,8 @@ pub(crate) struct FinishStep {
     pub(crate) which: Which,
     pub(crate) how: How,
     pub(crate) log: Option<LogStep>,
+    /// How many tasks come with it.
+    pub(crate) then: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +99,18 @@ pub(crate) struct TaskStep {
     pub(crate) large: bool,
     /// A key and a body.
     pub(crate) key: Option<(u8, u8)>,
+    /// What it depends on, and how that must end.
+    pub(crate) parents: [Option<(What, u8)>; 2],
+    /// The workflow that it joins.
+    pub(crate) joins: Option<u8>,
+}
+
+/// What is ordered for a workflow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WorkflowOrder {
+    Cancel,
+    Retry,
+    Graph,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +190,7 @@ pub(crate) enum ReadStep {
     Count { which: FilterStep },
     Queue { queue: bool, tenant: bool },
     QueuePosition { what: What, tenant: bool },
+    Parents { what: What },
 }
 
 #[derive(Clone, Debug)]
@@ -224,10 +239,6 @@ pub(crate) enum Step {
         tasks: Vec<What>,
         foreign: bool,
     },
-    Purge {
-        tasks: Vec<What>,
-        foreign: bool,
-    },
     Delete {
         tasks: Vec<What>,
         foreign: bool,
@@ -249,6 +260,23 @@ pub(crate) enum Step {
         loss_limit: Option<u32>,
         behind: u8,
     },
+    /// Tasks, and for each one bit for every task before it that it depends on.
+    Workflow {
+        tasks: Vec<(TaskStep, u8)>,
+        fail_fast: bool,
+        key: Option<(u8, u8)>,
+    },
+    OrderWorkflow {
+        back: u8,
+        order: WorkflowOrder,
+        foreign: bool,
+    },
+    /// A replay with all that depends on the task.
+    ReplayDownstream {
+        what: What,
+        foreign: bool,
+    },
+    Cascade,
     Read(ReadStep),
     /// One of the last calls once more, word for word.
     Again {

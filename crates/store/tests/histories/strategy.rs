@@ -11,7 +11,7 @@ use proptest_state_machine::ReferenceStateMachine;
 
 use crate::step::{
     ClaimStep, EditStep, FilterStep, FinishStep, How, LogStep, OpenStep, ReadStep, ReplayStep,
-    ReportStep, Step, TaskStep, What, Which, Who, Why,
+    ReportStep, Step, TaskStep, What, Which, Who, Why, WorkflowOrder,
 };
 
 /// Steps mean something in every state, so nothing needs to be known to draw the next one.
@@ -51,14 +51,19 @@ fn step() -> BoxedStrategy<Step> {
         3 => orders().prop_map(|(tasks, foreign)| Step::Cancel { tasks, foreign }),
         6 => replay(),
         3 => orders().prop_map(|(tasks, foreign)| Step::Retry { tasks, foreign }),
-        3 => orders().prop_map(|(tasks, foreign)| Step::Purge { tasks, foreign }),
         3 => edit().prop_map(Step::Edit),
         4 => (weighted_bool(), weighted_bool(), weighted_bool())
             .prop_map(|(queue, tenant, pause)| Step::Pause { queue, tenant, pause }),
         3 => sweep(),
         2 => (weighted(0.7, 1..5_u32), select(vec![0, 0, 0, 1]))
             .prop_map(|(loss_limit, behind)| Step::Settings { loss_limit, behind }),
-        2 => orders().prop_map(|(tasks, foreign)| Step::Delete { tasks, foreign }),
+        5 => orders().prop_map(|(tasks, foreign)| Step::Delete { tasks, foreign }),
+        6 => workflow(),
+        6 => (0..3_u8, workflow_order(), weighted_bool())
+            .prop_map(|(back, order, foreign)| Step::OrderWorkflow { back, order, foreign }),
+        2 => (what(), weighted_bool())
+            .prop_map(|(what, foreign)| Step::ReplayDownstream { what, foreign }),
+        6 => Just(Step::Cascade),
         12 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
@@ -126,7 +131,10 @@ fn task() -> impl Strategy<Value = TaskStep> {
     let order = (select(vec![0, 5, 5, 9]), select(vec![0, 0, 0, 0, 1, 30]), 0..3_u32);
     let policy = (0..4_u8, weighted(0.4, seconds(&[1, 5])), any::<bool>());
     let key = weighted(0.35, (0..3_u8, select(vec![0, 0, 0, 1])));
-    (place, order, policy, key).prop_map(|(place, order, policy, key)| {
+    let parent = || weighted(0.2, (what(), 0..3_u8));
+    let links = ([parent(), parent()], weighted(0.1, 0..3_u8));
+    (place, order, policy, key, links).prop_map(|(place, order, policy, key, links)| {
+        let (parents, joins) = links;
         let (again, tenant, queue, task_type) = place;
         let (priority, delay, retries) = order;
         let (back_off, timeout, large) = policy;
@@ -143,8 +151,24 @@ fn task() -> impl Strategy<Value = TaskStep> {
             timeout,
             large,
             key,
+            parents,
+            joins,
         }
     })
+}
+
+fn workflow() -> impl Strategy<Value = Step> {
+    let key = weighted(0.2, (0..2_u8, select(vec![0, 0, 1])));
+    (vec((task(), any::<u8>()), 1..4), any::<bool>(), key)
+        .prop_map(|(tasks, fail_fast, key)| Step::Workflow { tasks, fail_fast, key })
+}
+
+fn workflow_order() -> impl Strategy<Value = WorkflowOrder> {
+    prop_oneof![
+        1 => Just(WorkflowOrder::Cancel),
+        4 => Just(WorkflowOrder::Retry),
+        1 => Just(WorkflowOrder::Graph),
+    ]
 }
 
 /// Seldom true.
@@ -179,7 +203,13 @@ fn finish() -> impl Strategy<Value = FinishStep> {
         2 => Just(How::Fail),
         2 => Just(How::Release),
     ];
-    (which(), how, of(log())).prop_map(|(which, how, log)| FinishStep { which, how, log })
+    let then = prop_oneof![6 => Just(0), 1 => 1..3_u8];
+    (which(), how, of(log()), then).prop_map(|(which, how, log, then)| FinishStep {
+        which,
+        how,
+        log,
+        then,
+    })
 }
 
 fn log() -> impl Strategy<Value = LogStep> {
@@ -287,5 +317,6 @@ fn read() -> impl Strategy<Value = ReadStep> {
             .prop_map(|(queue, tenant)| ReadStep::Queue { queue, tenant }),
         (what(), weighted_bool())
             .prop_map(|(what, tenant)| ReadStep::QueuePosition { what, tenant }),
+        what().prop_map(|what| ReadStep::Parents { what }),
     ]
 }

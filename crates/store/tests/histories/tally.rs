@@ -8,7 +8,8 @@ use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::limits::QUARANTINE_LOSSES;
 use duly_core::ports::store::{
-    Controlled, Exchange, Extended, ListDead, ListTasks, Put, Submit, Submitted,
+    Controlled, Exchange, Extended, ListDead, ListTasks, Put, ReplayedDownstream, Submit,
+    Submitted, WorkflowChange,
 };
 use duly_core::state::Status;
 use duly_core::task::Task;
@@ -24,7 +25,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 34] = [
+const INTERESTING: [(&str, u64); 44] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -44,7 +45,7 @@ const INTERESTING: [(&str, u64); 34] = [
     ("replay Done again", 20),
     ("replay Conflict", 50),
     ("retry Done", 20),
-    ("purge Done of a failed task", 20),
+    ("delete Done of a failed task", 20),
     ("delete Done", 20),
     ("edit Done", 50),
     ("edit Conflict", 20),
@@ -59,6 +60,16 @@ const INTERESTING: [(&str, u64); 34] = [
     ("dead letters by a filter that left some", 10),
     ("sweep that deleted", 20),
     ("settings Conflict", 20),
+    ("submit Blocked", 200),
+    ("submit UnknownParent", 20),
+    ("submit WorkflowEnded", 20),
+    ("task released", 200),
+    ("task added by an outcome", 50),
+    ("cascade that cancelled", 100),
+    ("delete OpenChildren", 10),
+    ("workflow retried", 8),
+    ("replay with what depends on it", 8),
+    ("workflow Replayed", 5),
 ];
 /// With fewer histories the numbers scatter more, and a quarter of what is expected will do.
 const MANY: u64 = 1000;
@@ -148,6 +159,23 @@ impl Tally {
                 let conflict = matches!(put, Put::Conflict { .. });
                 self.count(if conflict { "settings Conflict" } else { "settings Done" });
             }
+            (Call::Workflow(_), Answer::Workflow(answer)) => {
+                let name = format!("{answer:?}");
+                let name = name.split([' ', '{']).next().unwrap_or_default().to_owned();
+                self.count(format!("workflow {name}"));
+            }
+            (_, Answer::Cascaded(cancelled)) if !cancelled.is_empty() => {
+                self.count("cascade that cancelled");
+            }
+            (
+                Call::RetryWorkflow(..),
+                Answer::WorkflowChange(WorkflowChange::Done { tasks: 1.. }),
+            ) => {
+                self.count("workflow retried");
+            }
+            (_, Answer::ReplayedDownstream(ReplayedDownstream::Done { tasks: 1.. })) => {
+                self.count("replay with what depends on it");
+            }
             (_, Answer::Pages(pages)) => self.note_pages(call, pages),
             (_, Answer::IsQueue(known)) => self.count(format!("pause or resume {known}")),
             (_, Answer::QueuePosition(Some(_))) => self.count("place in a queue"),
@@ -162,6 +190,19 @@ impl Tally {
             let code = task.error.as_ref().map(|error| error.code.as_str());
             ran && task.status == Status::Failed && code == Some("WORKER_LOST")
         };
+        let was = |task: &Task| before.get(&task.id).map(|task| task.status);
+        let freed = |task: &&Task| {
+            was(task) == Some(Status::Blocked)
+                && matches!(task.status, Status::Pending | Status::Running)
+        };
+        for _ in after.values().filter(freed) {
+            self.count("task released");
+        }
+        if matches!(call, Call::Exchange(_)) {
+            for _ in after.keys().filter(|id| !before.contains_key(id)) {
+                self.count("task added by an outcome");
+            }
+        }
         for _ in after.values().filter(lost) {
             self.count("loss leads to the dead letters");
         }
@@ -196,6 +237,11 @@ impl Tally {
                 Submitted::Replayed { .. } => "Replayed",
                 Submitted::KeyReused => "KeyReused",
                 Submitted::LaneLimit => "LaneLimit",
+                Submitted::Blocked { .. } => "Blocked",
+                Submitted::UnknownParent { .. } => "UnknownParent",
+                Submitted::TooManyChildren { .. } => "TooManyChildren",
+                Submitted::WorkflowEnded => "WorkflowEnded",
+                Submitted::UnknownWorkflow => "UnknownWorkflow",
             };
             self.count(format!("submit {name}{again}"));
         }
@@ -250,18 +296,19 @@ impl Tally {
             Call::Cancel(order) => ("cancel", order.tasks.clone()),
             Call::Replay(order) => ("replay", order.tasks.iter().map(|it| it.task).collect()),
             Call::Retry(order) => ("retry", order.tasks.clone()),
-            Call::Purge(order) => ("purge", order.tasks.clone()),
             Call::Delete(order) => ("delete", order.tasks.clone()),
             Call::Edit(order) => ("edit", vec![order.task]),
             _ => return,
         };
+        let failed = |id| before.get(id).is_some_and(|task| task.status == Status::Failed);
         for (id, answer) in ids.iter().zip(answers) {
             let changed = before.get(id) != after.get(id);
             let detail = match (answer, name) {
-                (Controlled::Done, "purge") if changed => "Done of a failed task",
+                (Controlled::Done, "delete") if changed && failed(id) => "Done of a failed task",
                 (Controlled::Done, _) if changed => "Done",
                 (Controlled::Done, _) => "Done again",
                 (Controlled::Conflict { .. }, _) => "Conflict",
+                (Controlled::OpenChildren, _) => "OpenChildren",
                 (Controlled::Unknown, _) => "Unknown",
             };
             self.count(format!("{name} {detail}"));

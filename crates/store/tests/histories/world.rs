@@ -8,7 +8,7 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
     Home, ListTasks, LogPosition, OpenSession, OpenedSession, Put, ReadLogs, Rules, Store,
-    Submitted,
+    Submitted, SubmittedWorkflow,
 };
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
@@ -125,6 +125,12 @@ impl<S: Subject> World<S> {
                     }
                 }
             }
+            (Call::Workflow(new), Answer::Workflow(SubmittedWorkflow::Stored { .. })) => {
+                let known = self.known.workflows.iter().any(|(id, _)| *id == new.id);
+                if !known {
+                    self.known.workflows.push((new.id, new.tenant == tenant(true)));
+                }
+            }
             (Call::Exchange(exchange), Answer::Exchanged { leases, .. }) => {
                 let leases: Vec<_> = leases.iter().map(|it| (it.task, it.epoch)).collect();
                 if let Some(claim) = &exchange.claim {
@@ -165,7 +171,19 @@ impl<S: Subject> World<S> {
             let (expected, found) = (model.list(page.clone()).await, subject.list(page).await);
             let (expected, found) = (expected.unwrap().tasks, found.unwrap().tasks);
             assert_eq!(found, expected, "the store (left) differs from the model after {after:?}");
-            self.known.state.extend(expected.into_iter().map(|task| (task.id, task)));
+            for task in expected {
+                if !self.known.tasks.contains(&task.id) {
+                    self.known.tasks.push(task.id);
+                }
+                self.known.state.insert(task.id, task);
+            }
+        }
+        for (id, other) in &self.known.workflows {
+            let owner = tenant(*other);
+            let (expected, found) =
+                (model.workflow(&owner, *id).await, subject.workflow(&owner, *id).await);
+            let (expected, found) = (expected.unwrap(), found.unwrap());
+            assert_eq!(found, expected, "the store's workflow (left) differs after {after:?}");
         }
         let ids: Vec<_> = self.known.state.keys().copied().collect();
         let turn = usize::try_from(self.tally.steps).unwrap();

@@ -28,7 +28,11 @@ async fn a_session_may_use_every_node() {
     let session = world.open(1, 1, Home::Remote).await;
     let leases = world.claim(0, session, 1).await;
     assert_eq!(leases.iter().map(|it| it.task).collect::<Vec<_>>(), [task.id]);
-    assert_eq!(world.claim(1, session, 1).await, leases, "the claim can be repeated elsewhere");
+    assert_eq!(
+        world.claim(1, session, 1).await,
+        leases,
+        "the claim can be repeated on another node"
+    );
     let outcome = Outcome::Success { result: None };
     let finishes = vec![Finish::new(task.id, leases[0].epoch, outcome)];
     let exchange = Exchange { session, finishes, claim: None };

@@ -14,9 +14,9 @@ async fn a_database_that_cannot_be_used_is_named() {
     };
     let absent = open(format!("{}_absent", server.split('?').next().unwrap())).await;
     assert!(matches!(absent, OpenError::NoDatabase { .. }), "{absent}");
-    let nobody = open("postgres://duly:secret@127.0.0.1:1/duly".to_owned()).await;
-    assert!(matches!(nobody, OpenError::Unreachable { .. }), "{nobody}");
-    assert!(!nobody.to_string().contains("secret"), "{nobody}");
+    let unreachable = open("postgres://duly:secret@127.0.0.1:1/duly".to_owned()).await;
+    assert!(matches!(unreachable, OpenError::Unreachable { .. }), "{unreachable}");
+    assert!(!unreachable.to_string().contains("secret"), "{unreachable}");
     let nonsense = open("postgres://duly@:x/".to_owned()).await;
     assert!(matches!(nonsense, OpenError::Address(_)), "{nonsense}");
 }

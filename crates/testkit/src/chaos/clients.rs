@@ -39,7 +39,7 @@ const HTTP: u32 = 500;
 const GIVEN_UP: u32 = 20;
 /// Milliseconds between two tasks of a client: the workers keep up, also with one of them paused.
 const PACE: std::ops::Range<u64> = 20..150;
-/// How long a client waits for an answer before it asks elsewhere.
+/// How long a client waits for an answer before it asks another node.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Pause between two tries of a call that was not answered.
 const AGAIN: Duration = Duration::from_millis(50);

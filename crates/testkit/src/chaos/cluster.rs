@@ -110,7 +110,7 @@ impl Cluster {
     async fn kill_leader(&self) -> anyhow::Result<()> {
         let doors = self.doors()?;
         let ask = || async { self.leader(&doors, 0).await };
-        let (before, name) = eventually("somebody leads", PATIENCE, ask).await?;
+        let (before, name) = eventually("a node leads", PATIENCE, ask).await?;
         let place = self.seats.iter().position(|seat| seat.name == name);
         let place = place.with_context(|| format!("{name} leads, and is not one of ours"))?;
         self.notes.fault(FaultKind::Leaderless, &name, Edge::Begin)?;
@@ -158,7 +158,7 @@ impl Cluster {
     }
 
     /// Stops a node in whatever it does, for as long as `pause` takes. Whoever talks to it waits;
-    /// new connections go elsewhere.
+    /// new connections go to other nodes.
     async fn pause_node(
         &self,
         place: usize,

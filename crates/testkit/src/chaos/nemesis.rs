@@ -37,8 +37,8 @@ const FAULTS: [FaultKind; 16] = [
     FaultKind::Reset,
     FaultKind::DiskFull,
 ];
-/// After a fault, work has to go on within this time: longer than suspects may keep all workers
-/// busy, each of them alone, while faults go on.
+/// After a fault, work has to go on within this time: longer than quarantined tasks may keep
+/// all workers busy, each of them alone, while faults go on.
 const RECOVERY: Duration = Duration::from_secs(45);
 /// Answers that one fault throws away.
 const RESETS: u64 = 8;
@@ -116,7 +116,7 @@ impl Nemesis {
             }
             FaultKind::Reset => throw_answers_away(&stage.proxy, &stage.notes, RECOVERY).await,
             FaultKind::DiskFull => fill_disk(&stage).await,
-            // Those of many nodes, and what nobody does on purpose.
+            // Those of many nodes, and what is not done on purpose.
             FaultKind::Terminate | FaultKind::Leaderless | FaultKind::Abort | FaultKind::Stall => {
                 Ok(())
             }

@@ -20,7 +20,7 @@ pub(super) async fn until_quiet(
     folder: &Path,
     within: Duration,
 ) -> anyhow::Result<usize> {
-    // Nobody is away any more: all of them show the same.
+    // All nodes are back, and show the same.
     let client = doors.door(0);
     let quiet = || async {
         let tasks = all_tasks(client).await.ok()?;

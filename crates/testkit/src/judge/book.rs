@@ -78,7 +78,7 @@ impl Key {
     }
 }
 
-/// A task that somebody named.
+/// A task that is named in a file.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) id: TaskId,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Class {
     /// An acknowledged task is gone, or has not ended.
     Lost,
-    /// A task that nobody submitted.
+    /// A task that was not submitted.
     Invented,
     /// Two tasks of one key.
     Duplicated,
@@ -32,13 +32,13 @@ pub enum Class {
     LossesMiscounted,
     /// A cancelled task went on.
     CancelUndone,
-    /// A task that nobody was told of has not ended.
+    /// A task that was never acknowledged has not ended.
     Unfinished,
     /// A success without an execution that ended.
     SuccessWithoutExecution,
-    /// Cancelled, although nobody asked for it.
+    /// Cancelled, although no client asked for it.
     CancelledUnasked,
-    /// After the end of a leader nobody led for too long.
+    /// After the end of a leader no node led for too long.
     Leaderless,
 }
 
@@ -105,8 +105,10 @@ impl Class {
             Self::CancelUndone => "a cancel was acknowledged, and the task went on",
             Self::Unfinished => "a task has not ended although the run was given time to end",
             Self::SuccessWithoutExecution => "a task succeeded that no worker says it ended",
-            Self::CancelledUnasked => "a task is cancelled although nobody asked for it",
-            Self::Leaderless => "the leader was killed, and nobody led for more than twice the TTL",
+            Self::CancelledUnasked => "a task is cancelled although no client asked for it",
+            Self::Leaderless => {
+                "the leader was killed, and no node led for more than twice the TTL"
+            }
         }
     }
 }

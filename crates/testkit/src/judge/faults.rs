@@ -22,7 +22,7 @@ pub struct Spell {
     pub target: String,
     /// When it began.
     pub begin: u64,
-    /// When it was over; the end of time if nobody says.
+    /// When it was over; the end of time if that is unknown.
     pub end: u64,
     /// What was under way when it began.
     pub in_flight: u64,

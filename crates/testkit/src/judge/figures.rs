@@ -31,7 +31,7 @@ pub struct Figures {
     pub lease_losses: u64,
     /// Outcomes that were refused.
     pub refusals: u64,
-    /// Calls of which nobody knows what they did, by their own word.
+    /// Calls whose effect is unknown, as their answers say.
     pub unknown_answers: u64,
     /// Calls without any answer.
     pub unanswered: u64,
@@ -127,7 +127,7 @@ impl Figures {
         for spell in book.faults.all() {
             *self.counter(spell.kind) += 1;
         }
-        // A stall is nobody's doing: it excuses, and does not count. What a kill leads to neither.
+        // A stall is not made: it excuses, and does not count. What a kill leads to neither.
         let by_itself = [FaultKind::Stall, FaultKind::Leaderless];
         let made = book.faults.all().iter().filter(|spell| !by_itself.contains(&spell.kind));
         let spells: Vec<&Spell> = made.collect();

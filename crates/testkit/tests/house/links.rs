@@ -13,7 +13,7 @@ fn targets(text: &str) -> Vec<&str> {
     after("](", ')').chain(after("src=\"", '"')).chain(after("srcset=\"", '"')).collect()
 }
 
-fn is_elsewhere(target: &str) -> bool {
+fn is_external(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
@@ -45,7 +45,7 @@ fn broken(file: &TextFile) -> Vec<String> {
     };
     targets(&file.text)
         .into_iter()
-        .filter(|target| !is_elsewhere(target))
+        .filter(|target| !is_external(target))
         .filter_map(complaint)
         .collect()
 }

@@ -44,7 +44,7 @@ impl Tour {
                 }
                 self.server = Some(server);
             }
-            Some(mark) => panic!("{place}: nobody knows the mark {mark:?}"),
+            Some(mark) => panic!("{place}: unknown mark {mark:?}"),
         }
     }
 

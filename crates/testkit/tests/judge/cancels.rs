@@ -27,7 +27,7 @@ fn a_cancelled_task_that_starts_long_after() {
 }
 
 #[test]
-fn a_task_that_is_cancelled_although_nobody_asked() {
+fn a_task_that_is_cancelled_unasked() {
     judged(
         "0 submit a ok
          shown a CANCELLED 0",

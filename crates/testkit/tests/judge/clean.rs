@@ -147,7 +147,7 @@ fn a_loss_of_which_its_worker_hears_only_after_it_has_started() {
 }
 
 #[test]
-fn submits_of_which_nobody_knows_what_they_did() {
+fn submits_whose_effect_is_unknown() {
     judged(
         "0 submit a info
          1 submit b info

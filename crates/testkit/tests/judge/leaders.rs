@@ -14,7 +14,7 @@ fn another_node_leads_within_twice_the_ttl() {
 }
 
 #[test]
-fn the_time_in_which_the_machine_let_nobody_run_does_not_count() {
+fn the_time_in_which_the_machine_let_no_process_run_does_not_count() {
     judged(
         "10-2500 leaderless node-1
          100-700 stall server",

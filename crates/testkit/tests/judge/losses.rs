@@ -42,7 +42,7 @@ fn what_happened_afterwards_is_no_cause() {
 }
 
 #[test]
-fn a_loss_that_nobody_saw_needs_a_fault_since_the_submit() {
+fn a_loss_that_was_not_seen_needs_a_fault_since_the_submit() {
     judged(
         "10 kill w1
          5000 submit a ok

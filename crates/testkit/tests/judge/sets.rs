@@ -81,7 +81,7 @@ fn two_answers_for_one_key_with_different_tasks_are_duplicated() {
 }
 
 #[test]
-fn a_task_that_nobody_was_told_of_must_end_too() {
+fn a_task_that_was_never_acknowledged_must_end_too() {
     judged(
         "0 submit a info
          shown a RUNNING 1",

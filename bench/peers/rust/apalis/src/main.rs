@@ -26,9 +26,9 @@ use std::time::Duration;
 use apalis::prelude::{Task, TaskBuilder};
 use peer_driver::{Order, Part, Payload, measure};
 
-/// How often a worker looks by itself, for tasks that become due without anybody telling.
+/// How often a worker looks by itself, for tasks that become due without a notification.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// The same where nobody tells of new tasks either.
+/// The same where new tasks are not notified either.
 const LONE_INTERVAL: Duration = Duration::from_millis(100);
 const BIG_BATCH: usize = 1000;
 const VERSION: &str = "1.0.0";

@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use duly_client::wire::{Problem, PurgeDeadAnswer, PurgeDeadRequest};
+use duly_core::bulk::BulkAction;
 
+use super::{carry_out, is_more};
 use crate::access::Access;
 use crate::app::App;
 use crate::body;
@@ -14,7 +16,8 @@ use crate::order_fields::{self, PurgeDead};
 /// Delete dead letters for ever
 ///
 /// With everything that is known of them. An order whose filter spares nothing must say
-/// `"all": true`. One request takes 100,000 at the most; `more` says whether some are left.
+/// `"all": true`. It is carried out by a bulk action. The answer comes as soon as that has ended, or
+/// after 10 s with `more`; `GET /bulk-actions/{bulkId}` then tells how far it is.
 #[utoipa::path(
     post, path = "/dlq/purge", operation_id = "purge_dead_letters", tag = "dead letters",
     extensions(("x-duly-access" = json!(Access::Operator))),
@@ -34,6 +37,7 @@ pub(crate) async fn purge_dead_letters(
     let order = PurgeDead::read(&body.bytes)?;
     let filter = order_fields::filter(&order.filter, app.engine.now().await?)?;
     order.check(&filter)?;
-    let bulk = app.engine.purge_dead(&caller.tenant, filter).await?;
-    Ok(Json(PurgeDeadAnswer { purged: bulk.count as u64, more: bulk.more }))
+    let bulk = carry_out(&app, &caller.tenant, BulkAction::Delete, order.filter, None).await?;
+    let (more, bulk_id) = (is_more(&bulk), bulk.bulk_id);
+    Ok(Json(PurgeDeadAnswer { purged: bulk.done, more, bulk_id }))
 }

@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use duly_client::wire::{ReplayDeadAnswer, ReplayDeadRequest};
+use duly_core::bulk::BulkAction;
 
+use super::{carry_out, is_more};
 use crate::access::Access;
 use crate::app::App;
 use crate::body;
@@ -14,8 +16,9 @@ use crate::order_fields::{self, ReplayDead};
 /// Run dead letters again
 ///
 /// Opens the next run of each, last failure first: the same ids, fresh retries. What fails while
-/// the order is carried out is left alone, and so is what a repeated order finds running. One
-/// request takes 100,000 at the most; `more` says whether some are left.
+/// the order is carried out is left alone, and so is what a repeated order finds running. It is
+/// carried out by a bulk action. The answer comes as soon as that has ended, or after 10 s with
+/// `more`; `GET /bulk-actions/{bulkId}` then tells how far it is.
 #[utoipa::path(
     post, path = "/dlq/replay", operation_id = "replay_dead_letters", tag = "dead letters",
     extensions(("x-duly-access" = json!(Access::Operator))),
@@ -32,7 +35,8 @@ pub(crate) async fn replay_dead_letters(
 ) -> Result<Json<ReplayDeadAnswer>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     let ReplayDead { filter, per_second } = ReplayDead::read(&body.bytes)?;
-    let filter = order_fields::filter(&filter, app.engine.now().await?)?;
-    let bulk = app.engine.replay_dead(&caller.tenant, filter, per_second).await?;
-    Ok(Json(ReplayDeadAnswer { replayed: bulk.count as u64, more: bulk.more }))
+    order_fields::filter(&filter, app.engine.now().await?)?;
+    let bulk = carry_out(&app, &caller.tenant, BulkAction::Replay, filter, per_second).await?;
+    let (more, bulk_id) = (is_more(&bulk), bulk.bulk_id);
+    Ok(Json(ReplayDeadAnswer { replayed: bulk.done, more, bulk_id }))
 }

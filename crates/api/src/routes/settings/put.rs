@@ -16,8 +16,8 @@ use crate::{body, if_match, settings_fields};
 /// Change the settings
 ///
 /// Replaces all of them, at once and without a restart. What is absent has its default, not the
-/// value of before. `If-Match` names the version that the change is based on, so that nobody
-/// undoes what somebody else has just changed.
+/// value of before. `If-Match` names the version that the change is based on, so that it
+/// undoes no change made in between.
 #[utoipa::path(
     put, path = "/settings", operation_id = "put_settings", tag = "settings",
     extensions(("x-duly-access" = json!(Access::Admin))),

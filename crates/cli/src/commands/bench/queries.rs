@@ -53,7 +53,7 @@ const REQUESTS: &[(&str, &str)] = &[
 ];
 
 /// No task matches and no index helps: every page reads as many tasks as it may.
-const NO_MATCH: &str = "/tasks?filter=label.customer:nobody";
+const NO_MATCH: &str = "/tasks?filter=label.customer:none";
 
 pub(super) const STEPS: usize = 1 + REQUESTS.len();
 

@@ -38,10 +38,18 @@ pub(super) fn table_of(bulks: &[BulkView]) -> String {
             bulk.total.map_or("-".to_owned(), |total| total.to_string()),
             bulk.skipped.to_string(),
             bulk.created_at.to_string(),
-            bulk.filter.clone(),
+            selection(bulk),
         ]);
     }
     output::render(&table)
+}
+
+/// The tasks that it applies to.
+fn selection(bulk: &BulkView) -> String {
+    if bulk.dead_letters {
+        return format!("dead letters {}", bulk.filter).trim_end().to_owned();
+    }
+    bulk.filter.clone()
 }
 
 /// The ending of the command for this bulk action.

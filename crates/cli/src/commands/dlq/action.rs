@@ -2,6 +2,7 @@
 
 use duly_client::Client;
 use duly_client::wire::{BulkPreview, PurgeDeadRequest, ReplayDeadRequest};
+use duly_core::id::TaskId;
 use serde::Serialize;
 
 use crate::args::{DlqActionArgs, DlqReplayArgs, Output};
@@ -24,7 +25,9 @@ pub(super) async fn replay(args: &DlqReplayArgs) -> anyhow::Result<Ending> {
     let request = ReplayDeadRequest { filter, per_second: args.per_second };
     let done = client.replay_dead_letters(&request).await?;
     print(&done, done.replayed, "replayed", args.action.client.output)?;
-    say_more(done.more);
+    if done.more {
+        say_more(done.bulk_id);
+    }
     Ok(Ending::Ok)
 }
 
@@ -36,7 +39,9 @@ pub(super) async fn purge(args: &DlqActionArgs) -> anyhow::Result<Ending> {
     let request = PurgeDeadRequest { filter: Some(args.filter.text()), all: Some(args.all) };
     let done = client.purge_dead_letters(&request).await?;
     print(&done, done.purged, "purged", args.client.output)?;
-    say_more(done.more);
+    if done.more {
+        say_more(done.bulk_id);
+    }
     Ok(Ending::Ok)
 }
 
@@ -86,8 +91,6 @@ fn print(answer: &impl Serialize, number: u64, done: &str, format: Output) -> an
     }
 }
 
-fn say_more(more: bool) {
-    if more {
-        output::say("more are left, since one request is limited: run it again");
-    }
+fn say_more(bulk: TaskId) {
+    output::say(&format!("more may be left; next: duly bulk status {bulk} --wait"));
 }

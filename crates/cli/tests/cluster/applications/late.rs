@@ -91,7 +91,7 @@ async fn until(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_that_is_committed_late_holds_nobody_up_and_is_found() -> anyhow::Result<()> {
+async fn a_lane_that_is_committed_late_delays_no_other_and_is_found() -> anyhow::Result<()> {
     let Some(mut world) = World::start(2).await else { return Ok(()) };
     let (tell, mut told) = unbounded_channel();
     world.work(&Registry::new().with("email", Telling(tell))).await;

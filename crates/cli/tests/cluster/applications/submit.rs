@@ -36,7 +36,7 @@ async fn what_is_committed_runs_soon_and_once() -> anyhow::Result<()> {
     let app = world.connect().await;
     app.batch_execute("DROP TABLE IF EXISTS orders; BEGIN; CREATE TABLE orders (id int)").await?;
     let id = app.submit(r#"'email', '{"order": 1}'"#).await?;
-    assert!(world.rest.get_task(id, None).await.is_err(), "nobody sees it before the commit");
+    assert!(world.rest.get_task(id, None).await.is_err(), "it is invisible before the commit");
     app.batch_execute("COMMIT").await?;
     let committed = Instant::now();
     assert_eq!(within("it runs", told.recv()).await?, Some(id));

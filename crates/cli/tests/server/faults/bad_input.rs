@@ -1,5 +1,5 @@
-//! Every way to ask wrongly, over a real socket: a 4xx with its code, nothing stored, nobody
-//! harmed.
+//! Every way to ask wrongly, over a real socket: a 4xx with its code, nothing stored, and other
+//! callers unharmed.
 
 use duly_core::limits::{BATCH_ITEMS, BODY_BYTES, PAYLOAD_BYTES};
 use duly_testkit::raw::{Answer, Connection};

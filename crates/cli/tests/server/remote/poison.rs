@@ -24,7 +24,7 @@ struct Trial {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_ends_and_takes_nobody_with_it() -> anyhow::Result<()> {
+async fn it_ends_and_takes_no_other_task_with_it() -> anyhow::Result<()> {
     let start = Instant::now();
     let mut lanes = JoinSet::new();
     for _ in 0..LANES {

@@ -127,7 +127,7 @@ pub struct ReportedView {
     pub task_id: TaskId,
     /// Under which grant.
     pub epoch: u32,
-    /// What became of it. Nobody needs to go on with what is `LEASE_LOST`.
+    /// What became of it. Stop working on what is `LEASE_LOST`.
     pub status: LeaseStatus,
 }
 

@@ -1,8 +1,9 @@
 //! The dead-letter queue: failed tasks that wait for a person.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
-use super::{Controlled, Result};
+use super::Result;
 use crate::error_group::ErrorGroup;
 use crate::filter::Filter;
 use crate::id::TaskId;
@@ -11,7 +12,8 @@ use crate::task::{Failure, Task};
 use crate::time::Timestamp;
 
 /// A place in the list of dead letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DeadPosition {
     /// When the task failed.
     pub failed_at: Timestamp,
@@ -88,16 +90,8 @@ pub struct DeadGroups {
     pub partial: bool,
 }
 
-/// Failed tasks to delete.
-#[derive(Clone, Debug)]
-pub struct PurgeTasks {
-    /// Whose.
-    pub tenant: TenantName,
-    /// Which; at most [`crate::limits::STORE_BATCH`].
-    pub tasks: Vec<TaskId>,
-}
-
-/// The dead-letter queue. A task enters it as it turns FAILED and leaves it by replay or purge.
+/// The dead-letter queue. A task enters it as it turns FAILED and leaves it by replay, deletion or
+/// retention.
 #[async_trait]
 pub trait DeadLetters {
     /// One page of dead letters; about [`crate::limits::PAGE_BYTES`] at the most, but at least
@@ -109,8 +103,4 @@ pub trait DeadLetters {
     /// [`crate::limits::DEAD_GROUP_ROWS`] at the most, the last failures, and at fewer where a
     /// term is dear to look at.
     async fn dead_groups(&self, which: GroupDead) -> Result<DeadGroups>;
-
-    /// Deletes failed tasks with everything about them. One that is not there is done, also when
-    /// it is another tenant's; one in another state is a conflict.
-    async fn purge(&self, order: PurgeTasks) -> Result<Vec<Controlled>>;
 }

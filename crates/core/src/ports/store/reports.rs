@@ -11,7 +11,7 @@ use crate::name::TenantName;
 use crate::progress::Progress;
 use crate::time::Timestamp;
 
-/// News of leases.
+/// Reports on leases.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Whose.
@@ -20,7 +20,7 @@ pub struct Report {
     pub items: Vec<ReportItem>,
 }
 
-/// News of one lease.
+/// A report on one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportItem {
     /// Which task.

@@ -25,29 +25,29 @@ pub(super) async fn finish(
 ) -> Result<Vec<Finished>> {
     let ids: Vec<_> = items.iter().map(|item| row::uuid(item.task)).collect();
     let mut states = TaskState::lock(scope, &ids).await?;
-    let (mut changes, mut news) = (Changes::default(), News::default());
+    let (mut changes, mut reports) = (Changes::default(), CommittedReports::default());
     let mut answers = Vec::with_capacity(items.len());
     for item in items {
-        answers.push(one(scope, exchange, item, &mut states, (&mut changes, &mut news)).await?);
+        answers.push(one(scope, exchange, item, &mut states, (&mut changes, &mut reports)).await?);
     }
     // Before the outcomes: their edges are resolved and their workflows counted down after this.
-    then::store(scope, &news.then).await?;
+    then::store(scope, &reports.then).await?;
     changes.write(scope).await?;
-    progress::keep(scope, news.progress).await?;
-    log::keep(scope, news.logs).await?;
+    progress::keep(scope, reports.progress).await?;
+    log::keep(scope, reports.logs).await?;
     Ok(answers)
 }
 
-/// What came with outcomes that are committed.
+/// Reports that came with outcomes that are committed.
 #[derive(Default)]
-struct News<'a> {
+struct CommittedReports<'a> {
     progress: Vec<(Uuid, &'a Progress)>,
     logs: Vec<Logged<'a>>,
     /// Tasks that come with successes.
     then: Vec<&'a NewTask>,
 }
 
-impl<'a> News<'a> {
+impl<'a> CommittedReports<'a> {
     fn add(&mut self, state: &TaskState, item: &'a Finish, attempt: u32) {
         self.progress.extend(item.progress.as_ref().map(|progress| (state.id, progress)));
         self.logs.extend(item.log.as_ref().map(|chunk| {
@@ -63,7 +63,7 @@ async fn one<'a>(
     exchange: &Exchange,
     item: &'a Finish,
     states: &mut HashMap<Uuid, TaskState>,
-    (changes, news): (&mut Changes, &mut News<'a>),
+    (changes, reports): (&mut Changes, &mut CommittedReports<'a>),
 ) -> Result<Finished> {
     let session = row::session_uuid(exchange.session);
     let Some(state) = states.get_mut(&row::uuid(item.task)) else { return Ok(Finished::Unknown) };
@@ -72,7 +72,7 @@ async fn one<'a>(
     }
     let epoch = row::encode_count(item.epoch);
     if state.is_unacknowledged(session, epoch) {
-        news.add(state, item, state.charged);
+        reports.add(state, item, state.charged);
         changes.acknowledge(state);
         let same = is_same(state.status, &item.outcome);
         return Ok(if same { Finished::Done } else { Finished::LeaseLost });
@@ -82,9 +82,9 @@ async fn one<'a>(
             repeats(state, session, item) || was_committed(scope, exchange, item, state).await?;
         return Ok(if known { Finished::Done } else { Finished::LeaseLost });
     }
-    news.add(state, item, state.charged + 1);
+    reports.add(state, item, state.charged + 1);
     if let (Outcome::Success { .. }, Some(then)) = (&item.outcome, &item.then) {
-        news.then.extend(then.iter());
+        reports.then.extend(then.iter());
         // They may depend on it.
         state.links.get_or_insert_default();
     }

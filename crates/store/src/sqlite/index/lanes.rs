@@ -42,10 +42,22 @@ impl Lanes {
         self.by_name.get(lane).copied()
     }
 
+    pub(super) fn has_room_for(&self, more: usize) -> bool {
+        more == 0 || self.by_name.len() + more <= LANES
+    }
+
     pub(super) fn make(&mut self, connection: &Connection, lane: &Lane) -> Result<Option<LaneId>> {
         if self.by_name.len() >= LANES {
             return Ok(None);
         }
+        self.make_beyond_limit(connection, lane).map(Some)
+    }
+
+    pub(super) fn make_beyond_limit(
+        &mut self,
+        connection: &Connection,
+        lane: &Lane,
+    ) -> Result<LaneId> {
         connection
             .prepare_cached(
                 "/* lane.make */ INSERT INTO lane (tenant, queue, type) VALUES (?, ?, ?)",
@@ -53,7 +65,7 @@ impl Lanes {
             .execute([lane.tenant.as_str(), lane.queue.as_str(), lane.task_type.as_str()])?;
         let id = connection.last_insert_rowid();
         self.remember(id, lane.clone());
-        Ok(Some(id))
+        Ok(id)
     }
 
     pub(in crate::sqlite) fn get(&self, id: LaneId) -> Result<&Lane> {

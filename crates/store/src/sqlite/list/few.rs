@@ -24,14 +24,16 @@ pub(super) fn newest_first(
     range: &Range<TaskId>,
 ) -> Result<Option<Vec<TaskId>>> {
     let statuses = &page.filter.statuses;
-    // Nothing is BLOCKED as long as tasks cannot wait for each other.
     let is_kept =
         |status: &Status| matches!(status, Status::Blocked | Status::Pending | Status::Running);
     if statuses.is_empty() || !statuses.iter().all(is_kept) {
         return Ok(None);
     }
     let mut ids = Vec::new();
-    let found_all = (!statuses.contains(&Status::Pending) || waiting(connection, page, &mut ids)?)
+    let (pending, blocked) =
+        (statuses.contains(&Status::Pending), statuses.contains(&Status::Blocked));
+    let found_all = (!pending || waiting(connection, page, WAITING, &mut ids)?)
+        && (!blocked || waiting(connection, page, BLOCKED, &mut ids)?)
         && (!statuses.contains(&Status::Running) || leased(connection, &mut ids)?);
     if !found_all {
         return Ok(None);
@@ -44,12 +46,17 @@ pub(super) fn newest_first(
 }
 
 /// Adds what waits in the lanes asked for; answers whether that is all.
-fn waiting(connection: &Connection, page: &ListTasks, ids: &mut Vec<TaskId>) -> Result<bool> {
+fn waiting(
+    connection: &Connection,
+    page: &ListTasks,
+    text: &str,
+    ids: &mut Vec<TaskId>,
+) -> Result<bool> {
     let lanes = lanes(connection, page)?;
     if lanes.len() > FEW_LANES {
         return Ok(false);
     }
-    let mut statement = connection.prepare_cached(WAITING)?;
+    let mut statement = connection.prepare_cached(text)?;
     for lane in lanes {
         let room = FEW + 1 - ids.len();
         let mut rows = statement.query(params![lane, room])?;
@@ -64,6 +71,9 @@ fn waiting(connection: &Connection, page: &ListTasks, ids: &mut Vec<TaskId>) -> 
 }
 
 pub(super) const WAITING: &str = "/* due.few */ SELECT task FROM due WHERE lane = ? LIMIT ?";
+
+pub(super) const BLOCKED: &str =
+    "/* blocked.few */ SELECT task FROM blocked WHERE lane = ? LIMIT ?";
 
 pub(super) const LANES: &str = "/* lane.few */ SELECT id FROM lane WHERE tenant = :tenant
     AND (:queue IS NULL OR queue = :queue) AND (:type IS NULL OR type = :type) LIMIT :limit";

@@ -1,4 +1,4 @@
-//! Ended: PENDING or RUNNING → SUCCESS, FAILED or CANCELLED. A task that has failed is put into the
+//! Ended: BLOCKED, PENDING or RUNNING → SUCCESS, FAILED or CANCELLED. A task that has failed is put into the
 //! dead-letter queue.
 
 use duly_core::error_group::ErrorGroup;
@@ -6,9 +6,11 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Finish;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use super::attempts::record_failure;
+use super::blocked::not_blocked;
+use super::settled::EndedLinked;
 use super::{Held, Scope};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Granted;
@@ -17,7 +19,14 @@ use crate::sqlite::verb::control::{Found, stop_waiting};
 
 const END: &str = "/* finish.end */ UPDATE task SET status = ?4, finished_at = ?5, result = ?6,
         error = ?7, charged = charged + 1, started_at = max(granted_at, ?5 - ?8)
-    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2";
+    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
+      AND links IS NULL AND workflow IS NULL";
+
+/// The same for a task that is tied to others.
+const END_LINKED: &str = "/* finish.end_linked */ UPDATE task SET status = ?4, finished_at = ?5,
+        result = ?6, error = ?7, charged = charged + 1, started_at = max(granted_at, ?5 - ?8)
+    WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
+    RETURNING links, workflow";
 
 /// Ends tasks that this session holds by their outcomes.
 pub(in crate::sqlite) struct Ended<'a> {
@@ -37,7 +46,7 @@ impl<'a> Ended<'a> {
     /// Ends a task well. Whether it did: not if the lease is gone.
     pub(in crate::sqlite) fn succeed(
         &mut self,
-        scope: &Scope<'_>,
+        scope: &mut Scope<'_>,
         item: &Finish,
         result: Option<&str>,
     ) -> Result<bool> {
@@ -47,7 +56,7 @@ impl<'a> Ended<'a> {
     /// Ends a task for which there is no further attempt. Whether it did: not if the lease is gone.
     pub(in crate::sqlite) fn fail(
         &mut self,
-        scope: &Scope<'_>,
+        scope: &mut Scope<'_>,
         item: &Finish,
         error: &Failure,
     ) -> Result<bool> {
@@ -62,24 +71,32 @@ impl<'a> Ended<'a> {
 
     fn apply(
         &mut self,
-        scope: &Scope<'_>,
+        scope: &mut Scope<'_>,
         item: &Finish,
         event: Event,
         result: Option<&str>,
         error: Option<&Failure>,
     ) -> Result<bool> {
         let status = transition(Status::Running, event).expect("a running task can end");
-        let changed = self.statement.execute(params![
+        let error = error.map(row::encode_failure);
+        let values = params![
             item.task.as_bytes(),
             item.epoch,
             self.session.as_bytes(),
             row::encode_status(status),
             scope.now.millis(),
             result,
-            error.map(row::encode_failure),
+            error,
             item.ran.map(row::encode_millis),
-        ])?;
-        Ok(changed > 0)
+        ];
+        if self.statement.execute(values)? > 0 {
+            return Ok(true);
+        }
+        let mut linked = scope.connection.prepare_cached(END_LINKED)?;
+        let links = linked.query_row(values, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some(links) = links else { return Ok(false) };
+        scope.ended.extend(EndedLinked::new(item.task, status, links));
+        Ok(true)
     }
 }
 
@@ -95,7 +112,7 @@ pub(in crate::sqlite) enum TakenBack {
 /// Fails a task whose lease the store takes back. The attempt is recorded. Nothing happens if the
 /// lease is gone.
 pub(in crate::sqlite) fn taken_back(
-    scope: &Scope<'_>,
+    scope: &mut Scope<'_>,
     held: Held,
     why: TakenBack,
     error: &Failure,
@@ -111,9 +128,10 @@ pub(in crate::sqlite) fn taken_back(
         .prepare_cached(
             "/* task.take_back */ UPDATE task SET status = ?4, session = NULL, charged = charged + ?5,
                     losses = losses + ?6, rank = coalesce(?7, rank), error = ?8, finished_at = ?9
-             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2",
+             WHERE id = ?1 AND epoch = ?2 AND session = ?3 AND status = 2
+             RETURNING links, workflow",
         )?
-        .execute(params![
+        .query_row(params![
             held.lease.task.as_bytes(),
             held.lease.epoch,
             held.session.as_bytes(),
@@ -123,14 +141,14 @@ pub(in crate::sqlite) fn taken_back(
             rank,
             row::encode_failure(error),
             scope.now.millis(),
-        ])?;
-    if ended == 0 {
-        return Ok(());
-    }
+        ], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some(links) = ended else { return Ok(()) };
+    scope.ended.extend(EndedLinked::new(held.lease.task, status, links));
     insert_dead_letter(scope, held.lease.task, error)
 }
 
-/// Ends a task that waits or runs on the order of a person. A raised epoch refuses every later
+/// Ends a task that is blocked, waits or runs on the order of a person. A raised epoch refuses every later
 /// outcome of a holder.
 pub(in crate::sqlite) fn cancelled(
     scope: &mut Scope<'_>,
@@ -154,22 +172,29 @@ pub(in crate::sqlite) fn cancelled(
             scope.now.millis(),
             error,
         ])?;
-    if running {
-        scope.index.grants.end(scope.connection, found.task)
-    } else {
-        stop_waiting(scope, found)
+    scope.ended.extend(EndedLinked::new(found.task, status, found.links));
+    match found.status {
+        Status::Running => scope.index.grants.end(scope.connection, found.task),
+        Status::Blocked => not_blocked(scope, found.range, found.task),
+        _ => stop_waiting(scope, found),
     }
 }
 
 /// Fails a waiting task that cannot be read. Its due row is the caller's to remove.
-pub(in crate::sqlite) fn spoiled(scope: &Scope<'_>, task: TaskId, failure: &Failure) -> Result<()> {
+pub(in crate::sqlite) fn spoiled(
+    scope: &mut Scope<'_>,
+    task: TaskId,
+    failure: &Failure,
+) -> Result<()> {
     let status = transition(Status::Pending, Event::Spoil).expect("a waiting task can spoil");
     let error = row::encode_failure(failure);
-    scope.connection.execute(
+    let mut update = scope.connection.prepare_cached(
         "/* claim.spoil */ UPDATE task SET status = ?, finished_at = ?, error = ?
-         WHERE id = ? AND status = 1",
-        params![row::encode_status(status), scope.now.millis(), error, task.as_bytes()],
+         WHERE id = ? AND status = 1 RETURNING links, workflow",
     )?;
+    let key = params![row::encode_status(status), scope.now.millis(), error, task.as_bytes()];
+    let links = update.query_row(key, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    scope.ended.extend(links.and_then(|links| EndedLinked::new(task, status, links)));
     insert_dead_letter(scope, task, failure)
 }
 

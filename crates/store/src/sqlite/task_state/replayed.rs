@@ -1,11 +1,12 @@
-//! Replayed: SUCCESS, FAILED or CANCELLED → PENDING, as the next run of the task.
+//! Replayed: SUCCESS, FAILED or CANCELLED → PENDING or BLOCKED, as the next run of the task.
 
 use duly_core::id::TaskId;
-use duly_core::state::Status;
+use duly_core::state::{Event, Status, transition};
 use rusqlite::params;
 
 use super::Scope;
 use super::attempts::record_success;
+use super::blocked::{Blocked, blocked, opened};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
 use crate::sqlite::verb::control::Found;
@@ -14,12 +15,21 @@ use crate::sqlite::verb::report::forget_progress;
 /// Opens the next run of a task, due at this time. What is left of the run before is its attempts and
 /// their logs: the dead letter and the progress go. Without a session no outcome of the run before can
 /// be taken for one of this run.
-pub(in crate::sqlite) fn replayed(
-    scope: &mut Scope<'_>,
-    found: &Found,
-    status: Status,
-    run_at: i64,
-) -> Result<()> {
+pub(in crate::sqlite) fn replayed(scope: &mut Scope<'_>, found: &Found, run_at: i64) -> Result<()> {
+    open_run(scope, found, Event::Replay, run_at)?;
+    scope.wait(found.range.quarantined(false), run_at, found.task.as_bytes())
+}
+
+/// Opens the next run of a task that is BLOCKED until so many edges are satisfied.
+pub(in crate::sqlite) fn reblocked(scope: &mut Scope<'_>, found: &Found, open: u32) -> Result<()> {
+    let now = scope.now.millis();
+    open_run(scope, found, Event::Block, now)?;
+    let range = found.range.quarantined(false);
+    blocked(scope, Blocked { task: found.task, range }, (open, false), Some(0))
+}
+
+fn open_run(scope: &mut Scope<'_>, found: &Found, event: Event, run_at: i64) -> Result<()> {
+    let status = transition(found.status, event).expect("a task that has ended can run again");
     match found.status {
         Status::Failed => delete_dead_letter(scope, found.task)?,
         Status::Success => record_success(scope, found.task, found.epoch)?,
@@ -43,7 +53,10 @@ pub(in crate::sqlite) fn replayed(
             range.rank,
         ])?;
     forget_progress(scope, found.task)?;
-    scope.wait(range, run_at, found.task.as_bytes())
+    if let (_, Some(workflow)) = &found.links {
+        opened(scope, workflow)?;
+    }
+    Ok(())
 }
 
 /// Takes a task out of the dead-letter queue that is about to leave the state FAILED.

@@ -1,4 +1,4 @@
-//! Stored: a new task, PENDING or already RUNNING.
+//! Stored: a new task, PENDING, BLOCKED or already RUNNING.
 
 use duly_core::id::SessionId;
 use duly_core::state::Status;
@@ -6,10 +6,11 @@ use duly_core::task::NewTask;
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::Scope;
+use super::blocked::{Blocked, blocked, tie};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::index::lanes::LaneId;
-use crate::sqlite::row;
+use crate::sqlite::{links, row};
 
 /// The epoch of a task's first grant.
 pub(in crate::sqlite) const FIRST_EPOCH: u32 = 1;
@@ -18,6 +19,14 @@ const INSERT: &str = "/* submit.insert */ INSERT INTO task (id, status, epoch, s
         run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, back_off, labels,
         payload)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, ?10, 0, ?11, ?12, ?13, ?14)
+    ON CONFLICT (id) DO NOTHING";
+
+/// The same for a task that is tied to others.
+const INSERT_LINKED: &str =
+    "/* submit.insert_linked */ INSERT INTO task (id, status, epoch, lane, rank,
+        run_at, created_at, run, charged, retries, losses, timeout_ms, back_off, labels, payload,
+        links, workflow)
+    VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, 1, 0, ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13)
     ON CONFLICT (id) DO NOTHING";
 
 /// Stores new tasks.
@@ -66,9 +75,7 @@ impl<'a> Stored<'a> {
             return Ok(false);
         }
         if !inline {
-            let insert = "/* submit.payload */ INSERT INTO payload (task, body) VALUES (?, ?)";
-            let mut insert = scope.connection.prepare_cached(insert)?;
-            insert.execute(params![task.id.as_bytes(), &*task.payload])?;
+            insert_payload(scope, task)?;
         }
         if status == Status::Pending {
             let range = Range { lane, rank: task.priority.rank() };
@@ -76,4 +83,55 @@ impl<'a> Stored<'a> {
         }
         Ok(true)
     }
+}
+
+/// Stores a task that is tied to others: its edges and its part in a workflow too. It waits, or is
+/// BLOCKED until its parents have ended. Whether it is new.
+pub(in crate::sqlite) fn stored_linked(
+    scope: &mut Scope<'_>,
+    task: &NewTask,
+    lane: LaneId,
+) -> Result<bool> {
+    let Some(tied) = &task.links else { return Ok(false) };
+    let run_at = task.due_at(scope.now).millis();
+    let inline = task.payload.len() <= row::INLINE_PAYLOAD_BYTES;
+    let inserted = scope.connection.prepare_cached(INSERT_LINKED)?.execute(params![
+        task.id.as_bytes(),
+        row::encode_status(Status::Pending),
+        lane,
+        task.priority.rank(),
+        run_at,
+        scope.now.millis(),
+        task.retries,
+        row::encode_duration(task.timeout),
+        row::encode_back_off(&task.back_off),
+        row::encode_labels(&task.labels),
+        inline.then_some(&*task.payload),
+        links::encode(tied),
+        tied.workflow.as_ref().map(|it| *it.id.as_bytes()),
+    ])?;
+    if inserted == 0 {
+        return Ok(false);
+    }
+    if !inline {
+        insert_payload(scope, task)?;
+    }
+    let range = Range { lane, rank: task.priority.rank() };
+    let (open, broken) = tie(scope, task)?;
+    if open == 0 {
+        scope.wait(range, run_at, task.id.as_bytes())?;
+        return Ok(true);
+    }
+    let block = "/* stored.block */ UPDATE task SET status = 0 WHERE id = ?";
+    scope.connection.prepare_cached(block)?.execute([task.id.as_bytes()])?;
+    let delay = row::encode_duration(task.delay);
+    blocked(scope, Blocked { task: task.id, range }, (open, broken), delay)?;
+    Ok(true)
+}
+
+fn insert_payload(scope: &Scope<'_>, task: &NewTask) -> Result<()> {
+    let insert = "/* submit.payload */ INSERT INTO payload (task, body) VALUES (?, ?)";
+    let mut insert = scope.connection.prepare_cached(insert)?;
+    insert.execute(params![task.id.as_bytes(), &*task.payload])?;
+    Ok(())
 }

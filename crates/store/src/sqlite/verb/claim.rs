@@ -187,7 +187,7 @@ fn streams(scope: &Scope<'_>, claim: &Claim) -> (Vec<Stream>, BinaryHeap<NextRow
 }
 
 const READ_TASK: &str = "/* claim.read_task */ SELECT epoch + 1, run, charged, retries, timeout_ms,
-        payload, run_at
+        payload, run_at, links
     FROM task WHERE id = ? AND lane = ? AND status = 1";
 
 /// The lease that a pick would be, if its task waits.
@@ -204,7 +204,7 @@ fn read(
 }
 
 /// A task that cannot be read is failed by itself: it must not stop those behind it.
-fn spoil(scope: &Scope<'_>, pick: Pick, fault: &Fault) -> Result<()> {
+fn spoil(scope: &mut Scope<'_>, pick: Pick, fault: &Fault) -> Result<()> {
     tracing::error!(task.id = %pick.task, %fault, "a stored task is damaged and was failed");
     spoiled(scope, pick.task, &Failure::new("CORRUPT", fault.to_string()))
 }
@@ -257,14 +257,14 @@ fn delete_one(scope: &Scope<'_>, pick: Pick) -> Result<()> {
 /// What an earlier claim with this sequence was granted and still holds.
 fn repeat(scope: &Scope<'_>, batch: Batch) -> Result<Vec<Lease>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* claim.repeat */ SELECT epoch, run, charged, retries, timeout_ms, payload, run_at, granted_at,
-                lane
+        "/* claim.repeat */ SELECT epoch, run, charged, retries, timeout_ms, payload, run_at, links,
+                granted_at, lane
          FROM task WHERE id = ? AND epoch = ? AND session = ? AND status = 2",
     )?;
     let mut leases = Vec::new();
     for lease in scope.index.grants.live(batch) {
         let key = params![lease.task.as_bytes(), lease.epoch, batch.session.as_bytes()];
-        let held = |row: &Row<'_>| Ok((row.get(7)?, row.get(8)?));
+        let held = |row: &Row<'_>| Ok((row.get(8)?, row.get(9)?));
         let Some((at, lane)) = statement.query_row(key, held).optional()? else { continue };
         let (at, lane) = (Timestamp::clamped(at), scope.index.lanes.get(lane)?);
         let task = lease.task;

@@ -4,7 +4,7 @@ use duly_core::id::TaskId;
 use duly_core::name::TenantName;
 use duly_core::ports::store::Controlled;
 use duly_core::state::Status;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Row, params};
 
 use super::Scope;
 use crate::sqlite::error::Result;
@@ -21,24 +21,41 @@ pub(in crate::sqlite) struct Found {
     pub(super) charged: u32,
     pub(in crate::sqlite) range: Range,
     pub(super) run_at: i64,
+    /// The columns `links` and `workflow`.
+    pub(in crate::sqlite) links: (Option<i64>, Option<[u8; 16]>),
 }
 
 /// Finds a tenant's task.
-fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Result<Option<Found>> {
+pub(super) fn find(scope: &Scope<'_>, tenant: &TenantName, task: TaskId) -> Result<Option<Found>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* control.find */ SELECT status, epoch, charged, lane, rank, run_at, run
+        "/* control.find */ SELECT status, epoch, charged, lane, rank, run_at, run, links, workflow
          FROM task JOIN lane ON lane.id = task.lane WHERE task.id = ? AND lane.tenant = ?",
     )?;
-    let key = params![task.as_bytes(), tenant.as_str()];
-    let found = statement.query_row(key, |row| {
-        let range = Range { lane: row.get(3)?, rank: row.get(4)? };
-        Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, range, row.get(5)?, row.get(6)?))
-    });
-    let Some((status, epoch, charged, range, run_at, run)) = found.optional()? else {
-        return Ok(None);
-    };
-    let status = row::decode_status(status, task.as_bytes())?;
-    Ok(Some(Found { task, status, epoch, run, charged, range, run_at }))
+    let mut rows = statement.query(params![task.as_bytes(), tenant.as_str()])?;
+    rows.next()?.map(|row| read(row, task)).transpose()
+}
+
+/// Finds a task of any tenant.
+pub(super) fn find_any(scope: &Scope<'_>, task: TaskId) -> Result<Option<Found>> {
+    let mut statement = scope.connection.prepare_cached(
+        "/* control.find_any */ SELECT status, epoch, charged, lane, rank, run_at, run, links, workflow
+         FROM task WHERE id = ?",
+    )?;
+    let mut rows = statement.query([task.as_bytes()])?;
+    rows.next()?.map(|row| read(row, task)).transpose()
+}
+
+fn read(row: &Row<'_>, task: TaskId) -> Result<Found> {
+    Ok(Found {
+        task,
+        status: row::decode_status(row.get(0)?, task.as_bytes())?,
+        epoch: row.get(1)?,
+        charged: row.get(2)?,
+        range: Range { lane: row.get(3)?, rank: row.get(4)? },
+        run_at: row.get(5)?,
+        run: row.get(6)?,
+        links: (row.get(7)?, row.get(8)?),
+    })
 }
 
 /// Carries an order out for each of a tenant's tasks.

@@ -1,7 +1,8 @@
-//! Edit: change a task that waits.
+//! Edit: change a task that waits or is blocked.
 
 use duly_core::ports::store::{Controlled, EditTask, TaskChange};
 use duly_core::state::Status;
+use duly_core::submit::Start;
 use rusqlite::params;
 
 use super::control::{Found, each, stop_waiting};
@@ -16,7 +17,7 @@ impl Verb for EditTask {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Controlled> {
         let answers = each(scope, &self.tenant, &[self.task], |scope, found| match found.status {
-            Status::Pending => one(scope, found, &self.change),
+            Status::Pending | Status::Blocked => one(scope, found, &self.change),
             status => Ok(Controlled::Conflict { status }),
         })?;
         Ok(answers[0])
@@ -35,7 +36,7 @@ fn one(scope: &mut Scope<'_>, found: &Found, change: &TaskChange) -> Result<Cont
         .prepare_cached(
             "/* edit */ UPDATE task SET rank = ?3, run_at = ?4, retries = coalesce(?5, retries),
                     timeout_ms = coalesce(?6, timeout_ms), labels = iif(?7, ?8, labels)
-             WHERE id = ?1 AND epoch = ?2 AND status = 1",
+             WHERE id = ?1 AND epoch = ?2 AND status IN (0, 1)",
         )?
         .execute(params![
             found.task.as_bytes(),
@@ -50,9 +51,25 @@ fn one(scope: &mut Scope<'_>, found: &Found, change: &TaskChange) -> Result<Cont
     if let Some(payload) = &change.payload {
         change_payload(scope, found, payload)?;
     }
+    if found.status == Status::Blocked {
+        return delay(scope, found, change).map(|()| Controlled::Done);
+    }
     if (rank, run_at) != (found.range.rank, found.run_at) {
         stop_waiting(scope, found)?;
         scope.wait(Range { rank, ..found.range }, run_at, found.task.as_bytes())?;
     }
     Ok(Controlled::Done)
+}
+
+/// The delay of a blocked task counts from its release.
+fn delay(scope: &Scope<'_>, found: &Found, change: &TaskChange) -> Result<()> {
+    let Some(start) = change.start else { return Ok(()) };
+    let delay = if let Start::After(delay) = start { Some(delay) } else { None };
+    scope
+        .connection
+        .prepare_cached(
+            "/* edit.delay */ UPDATE blocked SET delay_ms = ? WHERE lane = ? AND task = ?",
+        )?
+        .execute(params![row::encode_duration(delay), found.range.lane, found.task.as_bytes()])?;
+    Ok(())
 }

@@ -8,12 +8,15 @@ use super::{Scope, Verb, claim, finish};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::Index;
 use crate::sqlite::index::heads::Range;
+use crate::sqlite::task_state::settled::settle;
 
 impl Verb for Exchange {
     type Answer = Exchanged;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Exchanged> {
         let finished = finish::finish(scope, self)?;
+        // What the outcomes release can be claimed at once.
+        settle(scope)?;
         let echo = self.claim.as_ref().is_some_and(|claim| is_echo(scope, claim));
         let leases = match &self.claim {
             Some(claim) => claim::claim(scope, claim)?,

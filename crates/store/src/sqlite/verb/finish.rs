@@ -6,7 +6,7 @@ use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::ports::store::Exchange;
 use duly_core::state::Status;
-use duly_core::task::Failure;
+use duly_core::task::{Failure, NewTask};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::Scope;
@@ -15,6 +15,7 @@ use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
 use crate::sqlite::row;
 use crate::sqlite::task_state::ended::Ended;
+use crate::sqlite::task_state::stored::stored_linked;
 use crate::sqlite::task_state::waiting::{Wait, waiting};
 use crate::sqlite::task_state::{EndedBy, Held};
 
@@ -44,7 +45,13 @@ fn one(scope: &mut Scope<'_>, ended: &mut Ended<'_>, item: &Finish) -> Result<Fi
         write_log(scope, session, granted(item), chunk)?;
     }
     let changed = match &item.outcome {
-        Outcome::Success { result } => ended.succeed(scope, item, result.as_deref())?,
+        Outcome::Success { result } => {
+            let ended = ended.succeed(scope, item, result.as_deref())?;
+            if let (true, Some(then)) = (ended, &item.then) {
+                store_then(scope, then)?;
+            }
+            ended
+        }
         Outcome::Fail { error } => ended.fail(scope, item, error)?,
         Outcome::Retry { error, entropy, after } => {
             retry(scope, ended, item, error, (*after, *entropy))?
@@ -58,6 +65,15 @@ fn one(scope: &mut Scope<'_>, ended: &mut Ended<'_>, item: &Finish) -> Result<Fi
         return Ok(Finished::Done);
     }
     refusal(scope, session, item)
+}
+
+/// Stores the tasks that come with an outcome.
+fn store_then(scope: &mut Scope<'_>, tasks: &[NewTask]) -> Result<()> {
+    for task in tasks {
+        let lane = scope.index.lane_beyond_limit(scope.connection, &task.lane)?;
+        stored_linked(scope, task, lane)?;
+    }
+    Ok(())
 }
 
 fn granted(item: &Finish) -> Granted {

@@ -33,11 +33,11 @@ fn one(
     if found.run > order.run {
         return Ok(Controlled::Done);
     }
-    let Ok(status) = transition(found.status, Event::Replay) else {
+    if transition(found.status, Event::Replay).is_err() {
         return Ok(Controlled::Conflict { status: found.status });
-    };
+    }
     let run_at = order.run_at.map_or(scope.now, |at| at.max(scope.now)).millis();
-    replayed(scope, found, status, run_at)?;
+    replayed(scope, found, run_at)?;
     if let Some(payload) = payload {
         change_payload(scope, found, payload)?;
     }

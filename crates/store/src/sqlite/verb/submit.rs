@@ -3,17 +3,19 @@
 use duly_core::id::TaskId;
 use duly_core::json::hash_bytes;
 use duly_core::limits::IDEMPOTENCY_KEY_TTL;
+use duly_core::name::TenantName;
 use duly_core::ports::store::{Claim, Submit, Submitted};
 use duly_core::task::{Idempotency, NewTask};
 use duly_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
+use super::workflow::refuses_links;
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
 use crate::sqlite::index::lanes::LaneId;
-use crate::sqlite::task_state::stored::{FIRST_EPOCH, Stored};
+use crate::sqlite::task_state::stored::{FIRST_EPOCH, Stored, stored_linked};
 
 impl Verb for Submit {
     type Answer = Vec<Submitted>;
@@ -47,9 +49,20 @@ fn one(
         // Nothing is stored, so no lane is opened for it either.
         return repeated(scope, task, hand_off.offer.as_ref());
     }
+    if task.links.is_some() {
+        if is_stored(scope, task)? {
+            return repeated(scope, task, hand_off.offer.as_ref());
+        }
+        if let Some(refused) = refuses_links(scope, task)? {
+            return Ok(refused);
+        }
+    }
     let Some(lane) = scope.index.lane(scope.connection, &task.lane)? else {
         return Ok(Submitted::LaneLimit);
     };
+    if task.links.is_some() {
+        return linked(scope, task, lane);
+    }
     let granted = hand_off.takes(scope, lane, task);
     let holder = hand_off.offer.as_ref().filter(|_| granted).map(|offer| offer.session);
     if !stored.apply(scope, task, lane, holder)? {
@@ -62,6 +75,15 @@ fn one(
         return Ok(hand_off.grant(scope, task));
     }
     Ok(Submitted::Stored { at: scope.now })
+}
+
+/// Stores a task that is tied to others. It is never handed off.
+fn linked(scope: &mut Scope<'_>, task: &NewTask, lane: LaneId) -> Result<Submitted> {
+    stored_linked(scope, task, lane)?;
+    if let Some(idempotency) = &task.idempotency {
+        remember_key(scope, task, idempotency)?;
+    }
+    repeated(scope, task, None)
 }
 
 /// The places of a local worker that new tasks may go straight into.
@@ -117,20 +139,24 @@ impl HandOff {
 fn repeated(scope: &Scope<'_>, task: &NewTask, offer: Option<&Claim>) -> Result<Submitted> {
     let batch = offer.map(|offer| Batch { session: offer.session, sequence: offer.sequence });
     let same_grant = batch.is_some() && scope.index.grants.batch_of(task.id) == batch;
-    let (epoch, created_at, granted_at) = scope.connection.query_row(
-        "/* submit.repeated */ SELECT epoch, created_at, granted_at FROM task WHERE id = ?",
+    let (epoch, created_at, granted_at, is_blocked): (_, _, _, bool) = scope.connection.query_row(
+        "/* submit.repeated */ SELECT epoch, created_at, granted_at, status = 0 FROM task
+         WHERE id = ?",
         [task.id.as_bytes()],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?)),
     )?;
+    if is_blocked {
+        return Ok(Submitted::Blocked { at: Timestamp::clamped(created_at) });
+    }
     Ok(match granted_at.filter(|_| same_grant) {
         Some(at) => Submitted::HandedOff { epoch, granted_at: Timestamp::clamped(at) },
         None => Submitted::Stored { at: Timestamp::clamped(created_at) },
     })
 }
 
-fn key_hash(task: &NewTask, idempotency: &Idempotency) -> [u8; 32] {
+pub(super) fn key_hash(tenant: &TenantName, idempotency: &Idempotency) -> [u8; 32] {
     let mut hasher = Sha256::new();
-    hash_bytes(task.lane.tenant.as_str().as_bytes(), &mut hasher);
+    hash_bytes(tenant.as_str().as_bytes(), &mut hasher);
     hash_bytes(idempotency.key.as_bytes(), &mut hasher);
     hasher.finalize().into()
 }
@@ -148,7 +174,7 @@ fn known_key(
              WHERE key = ? AND created_at > ?
                AND EXISTS (SELECT 1 FROM task WHERE task.id = idempotency.task)",
         )?
-        .query_row(params![key_hash(task, idempotency), oldest], |row| {
+        .query_row(params![key_hash(&task.lane.tenant, idempotency), oldest], |row| {
             Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, [u8; 32]>(1)?))
         })
         .optional()?;
@@ -178,7 +204,7 @@ fn remember_key(scope: &Scope<'_>, task: &NewTask, idempotency: &Idempotency) ->
              VALUES (?, ?, ?, ?)",
         )?
         .execute(params![
-            key_hash(task, idempotency),
+            key_hash(&task.lane.tenant, idempotency),
             task.id.as_bytes(),
             idempotency.body,
             scope.now.millis()
@@ -187,7 +213,7 @@ fn remember_key(scope: &Scope<'_>, task: &NewTask, idempotency: &Idempotency) ->
 }
 
 /// Old keys go as new ones come, two for one, so that no sweep is ever needed.
-fn forget_old_keys(scope: &Scope<'_>, keyed: usize) -> Result<()> {
+pub(super) fn forget_old_keys(scope: &Scope<'_>, keyed: usize) -> Result<()> {
     if keyed == 0 {
         return Ok(());
     }
@@ -201,7 +227,7 @@ fn forget_old_keys(scope: &Scope<'_>, keyed: usize) -> Result<()> {
     Ok(())
 }
 
-fn oldest_key(scope: &Scope<'_>) -> i64 {
+pub(super) fn oldest_key(scope: &Scope<'_>) -> i64 {
     let ttl = i64::try_from(IDEMPOTENCY_KEY_TTL.as_millis()).expect("a day fits");
     scope.now.millis() - ttl
 }

@@ -59,8 +59,8 @@ const ROUND: [Trouble; 20] = [
     Trouble::DelayAnswers,
     Trouble::ThrowAnswersAway,
 ];
-/// After a fault, work has to go on within this time: nodes and workers must notice, and suspects
-/// may keep all workers busy, each of them alone.
+/// After a fault, work has to go on within this time: nodes and workers must notice, and quarantined
+/// tasks may keep all workers busy, each of them alone.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// How long a node is cut off from its database, in seconds.
 const APART: std::ops::Range<f64> = 0.5..10.0;

@@ -55,7 +55,7 @@ fn check_early(case: &Case<'_>, found: &mut Findings) {
 }
 
 /// A worker may get a lease, be paused or cut off before it starts it, and start it late, before it
-/// hears that the lease is gone. Its outcome must then be refused, which is checked elsewhere.
+/// hears that the lease is gone. Its outcome must then be refused, which another check looks at.
 fn check_order(case: &Case<'_>, by_start: &[&Execution], found: &mut Findings) {
     let Some((first, rest)) = by_start.split_first() else { return };
     let mut highest = *first;

@@ -13,14 +13,14 @@ pub(super) fn check(book: &Book, found: &mut Findings) {
         let took = (spell.end - spell.begin).saturating_sub(stalled(book, spell));
         if took > 2 * book.ttl() {
             let detail =
-                format!("nobody led for {} ms after {} was killed", took / MS, { &spell.target });
+                format!("no node led for {} ms after {} was killed", took / MS, { &spell.target });
             let (mono_ns, class) = (spell.begin, Class::Leaderless);
             found.add(Violation { class, detail, mono_ns, tasks: Vec::new(), keys: Vec::new() });
         }
     }
 }
 
-/// How much of it the machine did not let everybody run; nobody can lead then.
+/// How much of it the machine did not let processes run; none can lead then.
 fn stalled(book: &Book, during: &Spell) -> u64 {
     let stalls = book.faults.all().iter().filter(|spell| spell.kind == FaultKind::Stall);
     let shared =

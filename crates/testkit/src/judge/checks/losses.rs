@@ -51,7 +51,7 @@ fn is_caused(case: &Case<'_>, execution: &Execution, next: Option<u64>) -> bool 
     died || case.book.faults.any(from, to, |spell| spell.harms(&proc.worker))
 }
 
-/// Nobody knows which worker had it, nor when: behind a backlog the next start may come long after
+/// It is unknown which worker had it, and when: behind a backlog the next start may come long after
 /// the loss. Any fault since the task was acknowledged may be the cause, and any death.
 fn is_caused_unseen(case: &Case<'_>, next: Option<u64>) -> bool {
     let near = next.map_or(0, |next| next.saturating_sub(3 * case.book.ttl()));

@@ -69,7 +69,7 @@ fn check_stale(case: &Case<'_>, execution: &Execution, found: &mut Findings) {
     }
 }
 
-/// Whether what was accepted is what is shown. A task that has not ended is told of elsewhere.
+/// Whether what was accepted is what is shown. A task that has not ended is reported by another check.
 fn check_agreement(case: &Case<'_>, execution: &Execution, end: &Final, found: &mut Findings) {
     let Some((at, outcome)) = execution.committed else { return };
     if !end.status.is_terminal() || case.run_of(execution) != end.run {
