@@ -10,7 +10,7 @@ use duly_client::wire::{Problem, ProblemField};
 use duly_core::id::TaskId;
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
-use duly_engine::command::{bulk, settings, submit, worker};
+use duly_engine::command::{bulk, settings, submit, worker, workflows};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -54,6 +54,7 @@ codes! {
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
     QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
     BulkActionNotFound "BULK_ACTION_NOT_FOUND" NOT_FOUND "There is no such bulk action";
+    WorkflowNotFound "WORKFLOW_NOT_FOUND" NOT_FOUND "There is no such workflow";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
@@ -165,7 +166,7 @@ impl ApiError {
         Self::retry(Code::Overloaded, 1, detail)
     }
 
-    fn shutting_down() -> Self {
+    pub(crate) fn shutting_down() -> Self {
         let detail = "the server is shutting down; try again when it is back";
         Self::retry(Code::ShuttingDown, 5, detail)
     }
@@ -294,6 +295,17 @@ impl From<submit::Refused> for ApiError {
             submit::Refused::NotStored { .. } | submit::Refused::Unreadable { .. } => {
                 Self::retry(Code::StoreUnavailable, 1, detail)
             }
+        }
+    }
+}
+
+impl From<workflows::Error> for ApiError {
+    fn from(error: workflows::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            workflows::Error::NotFound => Self::new(Code::WorkflowNotFound, detail),
+            workflows::Error::Conflict { .. } => Self::new(Code::WorkflowEnded, detail),
+            workflows::Error::Store(error) => Self::from(error),
         }
     }
 }

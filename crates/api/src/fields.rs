@@ -63,6 +63,11 @@ impl Fields {
         self.end(None)
     }
 
+    /// Whether nothing was wrong so far.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     /// Notes an error.
     pub(crate) fn refuse(
         &mut self,
@@ -75,6 +80,23 @@ impl Fields {
             self.errors.push(error);
         } else {
             self.unlisted += 1;
+        }
+    }
+
+    /// Notes what a check found wrong with the object at this place.
+    pub(crate) fn absorb(&mut self, at: Pointer<'_>, found: Vec<FieldError>) {
+        let base = at.to_string();
+        for error in found {
+            let pointer = format!("{base}{}", error.pointer);
+            // To the check, a field that could not be read is absent: that error is listed already.
+            if self.errors.iter().any(|known| known.pointer == pointer) {
+                continue;
+            }
+            if self.errors.len() < ERRORS {
+                self.errors.push(FieldError { pointer, ..error });
+            } else {
+                self.unlisted += 1;
+            }
         }
     }
 

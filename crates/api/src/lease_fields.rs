@@ -10,7 +10,7 @@ use duly_client::wire::{ClaimRequest, ExtendRequest, Extension, FinishRequest};
 use duly_core::id::SessionId;
 use duly_core::lease::Finish;
 use duly_core::limits::{SESSION_NAMES, STORE_BATCH, TIMEOUT, WAIT};
-use duly_core::name::{BadName, QueueName, TypeName};
+use duly_core::name::{BadName, QueueName, TenantName, TypeName};
 use duly_core::ports::random::Random;
 use duly_core::ports::store::{Claim, Extend, ExtendLeases, LaneFilter, OpenSession};
 
@@ -102,6 +102,7 @@ fn some_names<T>(
 /// Reads a [`FinishRequest`].
 pub(crate) fn finishes(
     body: &[u8],
+    tenant: &TenantName,
     random: &dyn Random,
 ) -> Result<(SessionId, Vec<Finish>), ApiError> {
     let (mut fields, object) = fields::open::<FinishRequest>(body)?;
@@ -110,7 +111,7 @@ pub(crate) fn finishes(
     let outcomes = fields.filled_list(list, STORE_BATCH);
     let mut finishes = Vec::with_capacity(outcomes.len());
     for (index, value) in outcomes.into_iter().enumerate() {
-        finishes.extend(outcome::read(&mut fields, list.item(index, value), random));
+        finishes.extend(outcome::read(&mut fields, list.item(index, value), tenant, random));
     }
     fields.end(session.map(|session| (session, finishes)))
 }

@@ -30,6 +30,7 @@ mod server;
 mod session_fields;
 mod settings_fields;
 mod task_fields;
+mod workflow_fields;
 
 pub use access::Access;
 pub use caller::Tenants;

@@ -50,12 +50,18 @@ pub(crate) fn read_rate(fields: &mut Fields, field: Field<'_, '_>) -> Option<f64
     Some(rate)
 }
 
-/// The payload of a [`ReplayRequest`].
-pub(crate) fn payload(body: &[u8]) -> Result<Option<&str>, ApiError> {
-    let (fields, object) = fields::open_optional::<ReplayRequest>(body)?;
-    let payload = fields.end(Some(object.field("payload").value.map(RawValue::get)))?;
+/// The payload of a [`ReplayRequest`], and whether it is for all that depends on the task.
+pub(crate) fn replay(body: &[u8]) -> Result<(Option<&str>, bool), ApiError> {
+    let (mut fields, object) = fields::open_optional::<ReplayRequest>(body)?;
+    let downstream = object.field("downstream");
+    let is_downstream = fields.flag(downstream).unwrap_or_default();
+    let payload = object.field("payload").value.map(RawValue::get);
+    if is_downstream && payload.is_some() {
+        fields.refuse(downstream.at, "CONFLICTING_FIELDS", "goes only without payload");
+    }
+    let payload = fields.end(Some(payload))?;
     payload.map(check_payload).transpose().map_err(|bad| ApiError::fields(vec![bad], 0))?;
-    Ok(payload)
+    Ok((payload, is_downstream))
 }
 
 /// Whether a [`DrainRequest`] starts or ends the drain.

@@ -26,6 +26,7 @@ responses! {
     TaskNotFound "404" "`TASK_NOT_FOUND`";
     BulkActionNotFound "404" "`BULK_ACTION_NOT_FOUND`";
     QueueNotFound "404" "`QUEUE_NOT_FOUND`";
+    WorkflowNotFound "404" "`WORKFLOW_NOT_FOUND`";
     SessionNotFound "404" "`SESSION_NOT_FOUND`";
     SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
     AmbiguousId "409" "`AMBIGUOUS_ID`";

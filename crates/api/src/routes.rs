@@ -11,6 +11,7 @@ pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tasks;
 pub(crate) mod workers;
+pub(crate) mod workflows;
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
@@ -30,6 +31,7 @@ pub(crate) type PathId = Result<Path<String>, PathRejection>;
 /// All that is under `/v1` and, for short, at the root.
 pub(crate) fn versioned() -> OpenApiRouter<App> {
     tasks::routes()
+        .merge(workflows::routes())
         .merge(bulk_actions::routes())
         .merge(dead_letters::routes())
         .merge(queues::routes())

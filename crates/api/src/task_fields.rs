@@ -4,11 +4,12 @@
 //! The payload is kept as it is spelled. No value is looked into deeper than its type, so nesting
 //! costs nothing here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use duly_client::wire::SubmitRequest;
-use duly_core::limits::LABELS;
+use duly_client::wire::{DependencyOn, SubmitRequest};
+use duly_core::limits::{DEPENDENCIES, LABELS};
 use duly_core::submit::{Change, Draft, FieldError, Spec};
+use duly_core::workflow::{Condition, Dependency};
 use serde_json::value::RawValue;
 
 use crate::back_off_fields;
@@ -47,18 +48,22 @@ fn read_draft(task: &RawValue) -> Result<(Fields, Draft), ApiError> {
     match fields.strict_object::<SubmitRequest>(Field::body(task), "a task")? {
         Some(object) => {
             let draft = draft(&mut fields, &object);
+            let needed = object.field("dependsOn");
+            if needed.is_given() {
+                let detail = "goes only with the tasks of a workflow; use dependencies";
+                fields.refuse(needed.at, "CONFLICTING_FIELDS", detail);
+            }
             Ok((fields, draft))
         }
         None => fields.end(None),
     }
 }
 
-fn draft(fields: &mut Fields, object: &Object<'_, '_>) -> Draft {
+pub(crate) fn draft(fields: &mut Fields, object: &Object<'_, '_>) -> Draft {
     let notify = object.field("notify");
     if notify.is_given() {
         refuse_unsupported(fields, notify);
     }
-    read_dependencies(fields, object.field("dependencies"));
     Draft {
         task_type: fields.string(object.field("type")),
         payload: object.field("payload").value.map(|value| value.get().to_owned()),
@@ -72,10 +77,13 @@ fn draft(fields: &mut Fields, object: &Object<'_, '_>) -> Draft {
         jitter_seconds: fields.number(object.field("jitterSeconds")),
         labels: read_labels(fields, object.field("labels")),
         idempotency_key: fields.string(object.field("idempotencyKey")),
+        dependencies: read_dependencies(fields, object.field("dependencies")),
+        workflow: fields.id(object.field("workflowId")),
+        render: fields.flag(object.field("render")).unwrap_or_default(),
     }
 }
 
-fn read_labels(fields: &mut Fields, field: Field<'_, '_>) -> BTreeMap<String, String> {
+pub(crate) fn read_labels(fields: &mut Fields, field: Field<'_, '_>) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
     for (key, value) in fields.pairs(field, PAIRS, "an object of strings") {
         let name = shorten(&key);
@@ -91,15 +99,45 @@ fn read_labels(fields: &mut Fields, field: Field<'_, '_>) -> BTreeMap<String, St
     labels
 }
 
-/// Only the empty list is supported.
-fn read_dependencies(fields: &mut Fields, field: Field<'_, '_>) {
-    let Some(value) = field.value else { return };
-    let Some(inside) = value.get().strip_prefix('[') else {
-        return fields.refuse(field.at, "WRONG_TYPE", "must be an array");
-    };
-    if inside.trim_ascii_start() != "]" {
-        refuse_unsupported(fields, field);
+/// Ids, or objects with an id and a condition; each task once.
+fn read_dependencies(fields: &mut Fields, list: Field<'_, '_>) -> Vec<Dependency> {
+    let items = fields.list(list, DEPENDENCIES);
+    let (mut found, mut seen) = (Vec::with_capacity(items.len()), HashSet::new());
+    for (index, value) in items.into_iter().enumerate() {
+        let item = list.item(index, value);
+        let Some(dependency) = read_dependency(fields, item) else { continue };
+        if seen.insert(dependency.parent) {
+            found.push(dependency);
+        } else {
+            fields.refuse(item.at, "DUPLICATE_DEPENDENCY", "names a task a second time");
+        }
     }
+    found
+}
+
+fn read_dependency(fields: &mut Fields, item: Field<'_, '_>) -> Option<Dependency> {
+    if !item.value.is_some_and(|value| value.get().starts_with('{')) {
+        let parent = fields.id(item)?;
+        return Some(Dependency { parent, on: Condition::Success });
+    }
+    let object = fields.named_object::<DependencyOn>(item, "a dependency")?;
+    let parent = fields.required(object.field("taskId"));
+    let parent = fields.id(parent);
+    let on = read_condition(fields, object.field("on"));
+    Some(Dependency { parent: parent?, on: on? })
+}
+
+/// How a parent must end; to succeed if it does not say.
+pub(crate) fn read_condition(fields: &mut Fields, field: Field<'_, '_>) -> Option<Condition> {
+    if !field.is_given() {
+        return Some(Condition::Success);
+    }
+    let text = fields.string(field)?;
+    let found = Condition::ALL.into_iter().find(|condition| condition.as_str() == text);
+    if found.is_none() {
+        fields.refuse(field.at, "UNKNOWN_WORD", "must be success, failure or done");
+    }
+    found
 }
 
 fn refuse_unsupported(fields: &mut Fields, field: Field<'_, '_>) {

@@ -19,6 +19,7 @@ pub mod settings;
 pub mod submit;
 pub mod task;
 pub mod worker;
+pub mod workflow;
 
 pub use attempt::{AttemptPage, AttemptView};
 pub use backup::BackupState;
@@ -43,7 +44,7 @@ pub use order::{CancelRequest, EditRequest, ReplayRequest};
 pub use problem::{Problem, ProblemField};
 pub use progress::ProgressView;
 pub use queue::{
-    Count, ExplainView, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode, ReasonView,
+    Count, ExplainView, OpenParent, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode, ReasonView,
 };
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use settings::{
@@ -53,3 +54,8 @@ pub use settings::{
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};
 pub use worker::{DrainRequest, WorkerHome, WorkerLife, WorkerList, WorkerView};
+pub use workflow::{
+    DependencyOn, DependencyView, EdgeView, GraphView, NeededOn, NeededTask, NodeInGraph,
+    PathStepView, ThenView, WorkflowAnswer, WorkflowPage, WorkflowRequest, WorkflowSummary,
+    WorkflowView,
+};

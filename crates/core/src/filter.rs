@@ -23,7 +23,7 @@ use jiff::{Span, SpanRelativeTo};
 pub use self::error::{BadFilter, Why};
 use self::term::{Bare, Term};
 use crate::error_group::ErrorGroup;
-use crate::id::TaskId;
+use crate::id::{TaskId, WorkflowId};
 use crate::name::{QueueName, TypeName};
 use crate::state::Status;
 use crate::task::Failure;
@@ -54,6 +54,8 @@ pub struct Filter {
     pub group: Option<ErrorGroup>,
     /// Last leased to a worker of this name.
     pub worker: Option<String>,
+    /// Of this workflow.
+    pub workflow: Option<WorkflowId>,
 }
 
 /// What a term can be about.
@@ -68,6 +70,7 @@ enum Key {
     Error,
     Group,
     Worker,
+    Workflow,
 }
 
 const NAME: &str = "a name that matches [A-Za-z0-9][A-Za-z0-9._-]{0,99}";
@@ -79,7 +82,7 @@ const STATUSES: &str = "BLOCKED, PENDING, RUNNING, SUCCESS, FAILED or CANCELLED,
 const LABEL: &str = "label.";
 
 /// Every key, how it is spelled and what it takes.
-const KEYS: [(Key, &str, &str); 9] = [
+const KEYS: [(Key, &str, &str); 10] = [
     (Key::Status, "status", STATUSES),
     (Key::Queue, "queue", NAME),
     (Key::Type, "type", NAME),
@@ -89,6 +92,7 @@ const KEYS: [(Key, &str, &str); 9] = [
     (Key::Error, "error", "a part of the error's code or message, in quotes if it has spaces"),
     (Key::Group, "group", "an error group such as 0123456789abcdef"),
     (Key::Worker, "worker", "the name of a worker, in quotes if it has spaces"),
+    (Key::Workflow, "workflow", "the id of a workflow"),
 ];
 
 /// Writes the keys for people.
@@ -182,6 +186,7 @@ impl Filter {
             Key::Error => self.error = Some(text()?),
             Key::Group => self.group = Some(value.parse().ok()?),
             Key::Worker => self.worker = Some(text()?),
+            Key::Workflow => self.workflow = Some(value.parse().ok()?),
         }
         Some(())
     }
@@ -221,7 +226,8 @@ fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
 /// As text that [`Filter::parse`] reads back; times are instants.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { statuses, queue, task_type, labels, since, until, error, group, worker } = self;
+        let Self { statuses, queue, task_type, labels, since, until, .. } = self;
+        let Self { error, group, worker, workflow, .. } = self;
         let mut terms = Vec::new();
         if !statuses.is_empty() {
             let names: Vec<_> = statuses.iter().map(|status| status.as_str()).collect();
@@ -237,6 +243,7 @@ impl fmt::Display for Filter {
         terms.extend(error.iter().map(|error| format!("error:{}", Bare::value(error))));
         terms.extend(group.iter().map(|group| format!("group:{group}")));
         terms.extend(worker.iter().map(|worker| format!("worker:{}", Bare::value(worker))));
+        terms.extend(workflow.iter().map(|workflow| format!("workflow:{workflow}")));
         f.write_str(&terms.join(" "))
     }
 }

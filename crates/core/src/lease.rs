@@ -10,6 +10,7 @@ use crate::name::Lane;
 use crate::progress::Progress;
 use crate::task::{Failure, NewTask};
 use crate::time::Timestamp;
+use crate::workflow::request::Added;
 
 /// Everything a worker needs to run one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub struct Lease {
     /// JSON text.
     pub payload: Arc<str>,
     /// Whether the task has parents or a payload to be rendered: what follows from that is filled in
-    /// before a worker gets the lease.
+    /// before a worker gets the lease. May be spurious: the parents may have been deleted.
     pub linked: bool,
     /// The task's parents by key or id with their results, as JSON text.
     pub parents: Option<Arc<str>>,
@@ -92,6 +93,9 @@ pub struct Finish {
     /// Tasks that are stored with a success; at most [`crate::limits::THEN_TASKS`]. A repeated outcome
     /// stores them once, and one that is refused stores none.
     pub then: Option<Arc<[NewTask]>>,
+    /// Tasks that are to be stored with a success and have no ids yet. The engine turns them into
+    /// `then`; a store leaves them alone.
+    pub added: Option<Arc<Added>>,
 }
 
 impl Finish {
@@ -102,7 +106,7 @@ impl Finish {
 
     /// An outcome and nothing else.
     pub fn new(task: TaskId, epoch: u32, outcome: Outcome) -> Self {
-        Self { task, epoch, outcome, ran: None, progress: None, log: None, then: None }
+        Self { task, epoch, outcome, ran: None, progress: None, log: None, then: None, added: None }
     }
 }
 

@@ -24,5 +24,6 @@ pub mod settings;
 pub mod state;
 pub mod submit;
 pub mod task;
+pub mod template;
 pub mod time;
 pub mod workflow;

@@ -178,3 +178,9 @@ pub const WORKFLOW_NAME_CHARS: usize = 200;
 pub const PARENT_BYTES: usize = 256 * 1024;
 /// Tasks that one step of the cascade cancels.
 pub const CASCADE_STEP: u32 = 500;
+/// Characters of one expression in a payload.
+pub const EXPRESSION_CHARS: usize = 2_000;
+/// Steps that the evaluation of one expression may take.
+pub const TEMPLATE_FUEL: u64 = 1_000;
+/// Bytes of one `POST /workflows`.
+pub const WORKFLOW_BYTES: usize = 32 * 1024 * 1024;

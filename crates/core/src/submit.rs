@@ -9,6 +9,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::back_off::{self, Asked, BackOff, Jitter, Strategy};
+use crate::id::WorkflowId;
 use crate::json;
 use crate::limits::{
     BACK_OFF, BACK_OFF_FACTOR, DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, JITTER,
@@ -16,7 +17,9 @@ use crate::limits::{
 };
 use crate::name::{QueueName, TypeName};
 use crate::task::Priority;
+use crate::template;
 use crate::time::Timestamp;
+use crate::workflow::Dependency;
 
 /// The fields of a submit, each of the right JSON type and otherwise unchecked.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +48,12 @@ pub struct Draft {
     pub labels: BTreeMap<String, String>,
     /// `idempotencyKey`, or the header
     pub idempotency_key: Option<String>,
+    /// `dependencies`, each parent once
+    pub dependencies: Vec<Dependency>,
+    /// `workflowId`
+    pub workflow: Option<WorkflowId>,
+    /// `render`
+    pub render: bool,
 }
 
 /// The fields of `backoff`, each of the right JSON type and otherwise unchecked.
@@ -101,7 +110,7 @@ impl Start {
 }
 
 /// A submit whose every field holds; what is still missing comes from the store's clock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Names the handler.
     pub task_type: TypeName,
@@ -125,6 +134,12 @@ pub struct Spec {
     pub payload: Arc<str>,
     /// Makes a repeated submit answer with the first one's task.
     pub idempotency_key: Option<String>,
+    /// What it waits for, by the parents' ids, each once.
+    pub dependencies: Vec<Dependency>,
+    /// The workflow that it joins.
+    pub workflow: Option<WorkflowId>,
+    /// Whether its payload holds expressions.
+    pub render: bool,
 }
 
 /// A change to a waiting task whose every field holds.
@@ -157,8 +172,14 @@ impl Draft {
         let back_off = self.back_off.clone().unwrap_or_default().check(&mut errors);
         let timeout = self.check_timeout(&mut errors);
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
-        self.check_labels(&mut errors);
+        errors.extend(check_labels(&self.labels).err());
         self.check_key(&mut errors);
+        if self.render && errors.is_empty() {
+            let payload = self.payload.as_deref().unwrap_or_default();
+            errors.extend(template::check(payload).err());
+        }
+        let mut dependencies = self.dependencies;
+        dependencies.sort_unstable();
         let (Some(task_type), Some(queue), true) = (task_type, queue, errors.is_empty()) else {
             return Err(errors);
         };
@@ -177,6 +198,9 @@ impl Draft {
             labels: self.labels,
             payload: self.payload.map_or_else(|| Arc::from("null"), Arc::from),
             idempotency_key: self.idempotency_key,
+            dependencies,
+            workflow: self.workflow,
+            render: self.render,
         })
     }
 
@@ -189,6 +213,9 @@ impl Draft {
             ("backoff", self.back_off.is_some()),
             ("jitterSeconds", self.jitter_seconds.is_some()),
             ("idempotencyKey", self.idempotency_key.is_some()),
+            ("dependencies", !self.dependencies.is_empty()),
+            ("workflowId", self.workflow.is_some()),
+            ("render", self.render),
         ];
         for (name, _) in fixed.into_iter().filter(|(_, given)| *given) {
             errors.push(FieldError::of(name, "UNSUPPORTED_FIELD", "cannot be changed"));
@@ -199,7 +226,7 @@ impl Draft {
         let start = self.check_start(&mut errors);
         let timeout = self.check_timeout(&mut errors);
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
-        self.check_labels(&mut errors);
+        errors.extend(check_labels(&self.labels).err());
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -255,26 +282,6 @@ impl Draft {
         }
     }
 
-    fn check_labels(&self, errors: &mut Vec<FieldError>) {
-        if self.labels.len() > LABELS {
-            let detail = format!("holds {} labels; the limit is {LABELS}", self.labels.len());
-            errors.push(FieldError::of("labels", "TOO_MANY", detail));
-            return;
-        }
-        for (key, value) in &self.labels {
-            let fits = |text: &str| text.chars().count() <= LABEL_CHARS;
-            let plain = |text: &str| !text.chars().any(char::is_control);
-            if key.is_empty() || !fits(key) || !fits(value) || !plain(key) || !plain(value) {
-                let detail = format!(
-                    "keys and values are at most {LABEL_CHARS} characters, keys at least one, \
-                     and no control characters"
-                );
-                errors.push(FieldError::of("labels", "INVALID_LABEL", detail));
-                return;
-            }
-        }
-    }
-
     fn check_key(&self, errors: &mut Vec<FieldError>) {
         errors.extend(self.idempotency_key.as_deref().and_then(|key| check_key(key).err()));
     }
@@ -324,6 +331,27 @@ fn choice<T: Copy>(
         errors.push(FieldError::of(name, "UNKNOWN_WORD", detail));
     }
     found
+}
+
+/// Checks the labels of a task or a workflow.
+pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), FieldError> {
+    if labels.len() > LABELS {
+        let detail = format!("holds {} labels; the limit is {LABELS}", labels.len());
+        return Err(FieldError::of("labels", "TOO_MANY", detail));
+    }
+    let fits = |text: &str| text.chars().count() <= LABEL_CHARS;
+    let plain = |text: &str| !text.chars().any(char::is_control);
+    let good = |(key, value): (&String, &String)| {
+        !key.is_empty() && fits(key) && fits(value) && plain(key) && plain(value)
+    };
+    if labels.iter().all(good) {
+        return Ok(());
+    }
+    let detail = format!(
+        "keys and values are at most {LABEL_CHARS} characters, keys at least one, and no control \
+         characters"
+    );
+    Err(FieldError::of("labels", "INVALID_LABEL", detail))
 }
 
 /// Checks the idempotency key of a request.
@@ -402,7 +430,25 @@ impl Spec {
             json::hash_bytes(value.as_bytes(), &mut hasher);
         }
         json::hash(&self.payload, &mut hasher);
+        self.hash_links(&mut hasher);
         hasher.finalize().into()
+    }
+
+    /// What ties the task to others. A task without ties hashes as it did before there were any: keys
+    /// are remembered for a day.
+    fn hash_links(&self, into: &mut Sha256) {
+        for Dependency { parent, on } in &self.dependencies {
+            into.update([b'd']);
+            into.update(parent.as_bytes());
+            json::hash_bytes(on.as_str().as_bytes(), into);
+        }
+        if let Some(workflow) = self.workflow {
+            into.update([b'w']);
+            into.update(workflow.as_bytes());
+        }
+        if self.render {
+            into.update([b'r']);
+        }
     }
 }
 

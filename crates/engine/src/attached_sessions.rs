@@ -13,7 +13,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::cascade::CascadeBell;
 use crate::claim_slot::{ClaimSlot, ClaimSlots};
+use crate::command::then::Adder;
 use crate::deadlines::Deadlines;
 use crate::dispatcher::Dispatcher;
 use crate::rates::Rates;
@@ -30,6 +32,8 @@ pub(crate) struct AttachedSessions {
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) rates: Arc<Rates>,
     pub(crate) served_types: Arc<ServedTypes>,
+    pub(crate) cascade_bell: Arc<CascadeBell>,
+    pub(crate) adder: Adder,
     pub(crate) stop: CancellationToken,
     pub(crate) loops: TaskTracker,
     pub(crate) remote: Mutex<HashMap<SessionId, Arc<AttachedSession>>>,
@@ -170,6 +174,7 @@ impl AttachedSessions {
             task_waiters: Arc::clone(&self.task_waiters),
             deadlines: Arc::clone(&self.deadlines),
             rates: Arc::clone(&self.rates),
+            cascade_bell: Arc::clone(&self.cascade_bell),
             keeps_outcomes: session.home == Home::Local,
         };
         let stop = self.stop.child_token();

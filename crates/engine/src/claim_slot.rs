@@ -14,7 +14,7 @@ use duly_core::lease::Lease;
 use duly_core::limits::{CONCURRENCY, PREFETCH};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Claim, OpenSession};
-use duly_core::ports::work_source::TakenBack;
+use duly_core::ports::work_source::{TakenBack, Why};
 use duly_core::time::Timestamp;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::{Notify, oneshot};
@@ -194,6 +194,28 @@ impl ClaimSlot {
             }
             Delivery::Orphaned(leases) => leases,
         }
+    }
+
+    /// Answers a claim whose leases the server has ended itself. A worker that numbers its claims must
+    /// see them, or it would repeat a number that is used up: it gets them together with the news that
+    /// they are gone. A claim of a local worker waits on under another number.
+    pub(crate) fn serve_without(&self, waiting: WaitingClaim, ended: Vec<Lease>) {
+        if waiting.repeatable {
+            for lease in &ended {
+                let (task, epoch) = (lease.task, lease.epoch);
+                self.take_back(TakenBack { task, epoch, why: Why::Cancelled });
+            }
+            self.serve(waiting, ended);
+            return;
+        }
+        let mut waiting = waiting;
+        {
+            let mut state = self.state.lock();
+            state.sequence += 1;
+            waiting.claim.sequence = state.sequence;
+        }
+        self.hint(Timestamp::EPOCH);
+        self.put_back(waiting);
     }
 
     /// Takes the claim for tasks that are due, unless its worker has gone or drains.

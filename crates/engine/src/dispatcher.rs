@@ -15,8 +15,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::cascade::CascadeBell;
 use crate::claim_slot::{ClaimSlot, WaitingClaim};
 use crate::deadlines::Deadlines;
+use crate::lease_links::{deliver, prepare};
 use crate::rates::{Counter, Rates};
 use crate::source::FinishCall;
 use crate::task_waiters::TaskWaiters;
@@ -34,6 +36,7 @@ pub(crate) struct Dispatcher {
     pub(crate) task_waiters: Arc<TaskWaiters>,
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) rates: Arc<Rates>,
+    pub(crate) cascade_bell: Arc<CascadeBell>,
     /// Whether outcomes wait here while the store is unavailable. Those of remote workers do not:
     /// the worker gets an error, keeps its outcomes and sends them again.
     pub(crate) keeps_outcomes: bool,
@@ -86,7 +89,7 @@ impl Dispatcher {
                 () = shutdown.cancelled() => break,
                 () = self.wait(&mut state) => {}
             }
-            if !self.run_once(&mut state).await {
+            if !self.run_once(&mut state, &shutdown).await {
                 tokio::select! {
                     () = shutdown.cancelled() => break,
                     () = tokio::time::sleep(state.back_off) => {}
@@ -96,7 +99,7 @@ impl Dispatcher {
         self.claim_slot.close();
         self.inbox.close();
         self.collect(&mut state);
-        while !state.finishes.is_empty() && self.run_once(&mut state).await {}
+        while !state.finishes.is_empty() && self.run_once(&mut state, &shutdown).await {}
     }
 
     /// Waits until there is something to exchange.
@@ -150,7 +153,7 @@ impl Dispatcher {
     }
 
     /// One exchange. Returns whether the store answered.
-    async fn run_once(&mut self, state: &mut State) -> bool {
+    async fn run_once(&mut self, state: &mut State, shutdown: &CancellationToken) -> bool {
         let count = state.finishes.len().min(state.batch);
         let finishes: Vec<Finish> =
             state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
@@ -166,7 +169,7 @@ impl Dispatcher {
         match self.store.exchange(exchange).await {
             Ok(answer) => {
                 (state.back_off, state.batch, state.claims) = (Duration::ZERO, STORE_BATCH, true);
-                self.settle(state, count, waiting, answer);
+                self.settle(state, count, waiting, answer, shutdown).await;
                 true
             }
             Err(error) => {
@@ -184,14 +187,16 @@ impl Dispatcher {
         }
     }
 
-    fn settle(
+    async fn settle(
         &self,
         state: &mut State,
         count: usize,
         waiting: Option<WaitingClaim>,
         answer: Exchanged,
+        shutdown: &CancellationToken,
     ) {
         let committed: Vec<PendingFinish> = state.finishes.drain(..count).collect();
+        self.ring_cascade(&committed);
         self.task_waiters.notify_changed(ended(&committed, &answer.finished));
         for (pending, finished) in committed.into_iter().zip(answer.finished) {
             pending.settle(finished);
@@ -208,7 +213,22 @@ impl Dispatcher {
         }
         self.deadlines.add_leases(&answer.leases);
         self.rates.count(Counter::Started, answer.leases.iter().map(|lease| &lease.lane));
-        give_back(state, &self.claim_slot.serve(waiting, answer.leases));
+        let finishes = match prepare(&*self.store, answer.leases, shutdown).await {
+            Ok(prepared) => deliver(&self.claim_slot, waiting, prepared),
+            Err(leases) => leases.iter().map(Lease::release).collect(),
+        };
+        let unanswered = |finish| PendingFinish { finish, call: None };
+        state.finishes.extend(finishes.into_iter().map(unanswered));
+    }
+
+    /// A task that ended may leave others that can no longer start, a failed one rather than another.
+    fn ring_cascade(&self, committed: &[PendingFinish]) {
+        let mut outcomes = committed.iter().map(|pending| &pending.finish.outcome);
+        if outcomes.clone().any(|outcome| matches!(outcome, Outcome::Fail { .. })) {
+            self.cascade_bell.ring();
+        } else if outcomes.any(|outcome| *outcome != Outcome::Release) {
+            self.cascade_bell.ring_soon();
+        }
     }
 }
 
@@ -268,12 +288,6 @@ fn accept(state: &mut State, call: FinishCall) {
     });
     let pending = |finish| PendingFinish { finish, call: Some(Arc::clone(&shared)) };
     state.finishes.extend(call.batch.into_iter().map(pending));
-}
-
-/// Releases leases that no worker received, with the next exchange.
-fn give_back(state: &mut State, leases: &[Lease]) {
-    let release = |lease: &Lease| PendingFinish { finish: lease.release(), call: None };
-    state.finishes.extend(leases.iter().map(release));
 }
 
 fn ended<'a>(

@@ -24,6 +24,8 @@ use tokio_util::task::TaskTracker;
 use crate::attached_sessions::AttachedSessions;
 use crate::backlog::Backlog;
 use crate::claim_slot::ClaimSlots;
+use crate::command::then::Adder;
+use crate::critical_paths::CriticalPaths;
 use crate::deadlines::Deadlines;
 use crate::rates::Rates;
 use crate::served_types::ServedTypes;
@@ -70,6 +72,7 @@ struct Inner {
     served_types: Arc<ServedTypes>,
     deadlines: Arc<Deadlines>,
     settings: Arc<CurrentSettings>,
+    critical_paths: CriticalPaths,
     counting: Semaphore,
     /// Since when the store has failed its checks.
     unavailable_since: Mutex<Option<Instant>>,
@@ -101,8 +104,16 @@ impl Engine {
     pub fn start(store: Arc<dyn Store>, random: Arc<dyn Random>, config: Config) -> Self {
         let (submissions, inbox) = mpsc::unbounded_channel();
         let ordinal = u32::try_from(random.next() & 0xffff_ffff).expect("masked to 32 bits");
+        let settings = Arc::new(CurrentSettings::new(Arc::clone(&store)));
+        let adder = Adder {
+            store: Arc::clone(&store),
+            random: Arc::clone(&random),
+            settings: Arc::clone(&settings),
+        };
         let sessions = Arc::new(AttachedSessions {
             store: Arc::clone(&store),
+            cascade_bell: Arc::default(),
+            adder,
             claim_slots: ClaimSlots::default(),
             task_waiters: Arc::default(),
             deadlines: Arc::default(),
@@ -115,7 +126,8 @@ impl Engine {
         });
         let inner = Inner {
             config,
-            settings: Arc::new(CurrentSettings::new(Arc::clone(&store))),
+            settings,
+            critical_paths: CriticalPaths::default(),
             store,
             random,
             ordinal: AtomicU32::new(ordinal),
@@ -253,6 +265,20 @@ impl Engine {
     /// Held while counting tasks: one count at a time.
     pub(crate) fn counting(&self) -> &Semaphore {
         &self.inner.counting
+    }
+
+    /// Tells the loop that cancels tasks that there is probably work for it.
+    pub(crate) fn cascade_now(&self) {
+        self.inner.sessions.cascade_bell.ring();
+    }
+
+    /// The same if there may be work.
+    pub(crate) fn cascade_soon(&self) {
+        self.inner.sessions.cascade_bell.ring_soon();
+    }
+
+    pub(crate) fn critical_paths(&self) -> &CriticalPaths {
+        &self.inner.critical_paths
     }
 
     pub(crate) fn rates(&self) -> &Rates {

@@ -2,13 +2,16 @@
 
 mod attached_sessions;
 mod backlog;
+mod cascade;
 mod claim_slot;
 pub mod command;
+mod critical_paths;
 mod deadlines;
 mod dispatcher;
 pub mod engine;
 mod keep_alive;
 mod leader;
+mod lease_links;
 mod observer;
 pub mod random;
 mod rates;

@@ -105,6 +105,7 @@ impl Observer {
             // detaches it.
             let tasks = self.store.end_session(session, Ending::Died { beat }).await?;
             self.task_waiters.notify_changed(tasks);
+            self.sessions.cascade_bell.ring();
         }
         let now = self.store.now().await?;
         // After a gap every worker has the full time again, also to acknowledge its leases.
@@ -116,6 +117,7 @@ impl Observer {
         for (session, lease) in reaped.taken_back {
             self.sessions.take_back(session, lease);
             self.task_waiters.notify_changed([lease.task]);
+            self.sessions.cascade_bell.ring();
         }
         if let Some(next) = reaped.next_deadline {
             self.deadlines.set_stored(next);

@@ -1,17 +1,22 @@
 //! The work source of local workers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use duly_core::id::SessionId;
-use duly_core::lease::{Finish, Finished, Lease};
+use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Report, ReportItem, Reported};
 use duly_core::ports::work_source::{Closed, ReportFailed, TakenBack, WorkSource};
+use duly_core::task::Failure;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::attached_sessions::AttachedSessions;
 use crate::claim_slot::ClaimSlot;
+
+/// How long to wait after the store did not answer.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Outcomes on their way to the dispatcher.
 pub(crate) struct FinishCall {
@@ -59,9 +64,35 @@ impl WorkSource for LocalSource {
     }
 
     async fn finish(&self, batch: Vec<Finish>) -> Result<Vec<Finished>, Closed> {
+        let mut batch = batch;
+        self.add_tasks(&mut batch).await;
         let (reply, answers) = oneshot::channel();
         self.finishes.send(FinishCall { batch, reply }).map_err(|_| Closed)?;
         answers.await.map_err(|_| Closed)
+    }
+}
+
+impl LocalSource {
+    /// Fills in the tasks that outcomes add. Waits while the store is away, as outcomes do.
+    async fn add_tasks(&self, batch: &mut [Finish]) {
+        while let Err(error) = self.sessions.adder.fill(batch).await {
+            if !error.is_retryable() {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "tasks of an outcome cannot be added"
+                );
+                for finish in batch.iter_mut().filter(|it| it.added.is_some() && it.then.is_none())
+                {
+                    let error = Failure::new("STORE_FAILED", error.to_string());
+                    finish.outcome = Outcome::Fail { error };
+                }
+                return;
+            }
+            tokio::select! {
+                () = self.sessions.stop.cancelled() => return,
+                () = tokio::time::sleep(RETRY_DELAY) => {}
+            }
+        }
     }
 }
 

@@ -4,17 +4,22 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use duly_core::lease::Lease;
+use duly_core::id::SessionId;
+use duly_core::lease::{Finish, Lease};
 use duly_core::limits::{STORE_BATCH, STORE_BATCH_BYTES};
 use duly_core::ports::store::{Error, Exchange, Result, Store, Submit, Submitted};
 use duly_core::task::NewTask;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::backlog::Backlog;
+use crate::cascade::CascadeBell;
 use crate::claim_slot::{ClaimSlot, ClaimSlots, WaitingClaim};
 use crate::deadlines::Deadlines;
+use crate::lease_links::{deliver, prepare};
 use crate::rates::{Counter, Rates};
+use crate::task_waiters::TaskWaiters;
 
 /// Tasks of one caller, within the limits of one store call.
 pub(crate) struct Submission {
@@ -71,6 +76,9 @@ pub(crate) struct Submitter {
     pub(crate) claim_slots: ClaimSlots,
     pub(crate) deadlines: Arc<Deadlines>,
     pub(crate) rates: Arc<Rates>,
+    pub(crate) task_waiters: Arc<TaskWaiters>,
+    pub(crate) cascade_bell: Arc<CascadeBell>,
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Submitter {
@@ -135,9 +143,12 @@ impl Submitter {
         } else {
             let session = waiting.claim.session;
             self.deadlines.add_leases(&leases);
-            let orphaned = claim_slot.serve(waiting, leases);
-            if !orphaned.is_empty() {
-                self.give_back(session, &orphaned).await;
+            let finishes = match prepare(&*self.store, leases, &self.shutdown).await {
+                Ok(prepared) => deliver(&claim_slot, waiting, prepared),
+                Err(leases) => leases.iter().map(Lease::release).collect(),
+            };
+            if !finishes.is_empty() {
+                self.give_back(session, finishes).await;
             }
         }
         (answer, tasks)
@@ -145,7 +156,10 @@ impl Submitter {
 
     fn count(&self, tasks: &[NewTask], answers: &[Submitted]) {
         let stored = |answer: &Submitted| {
-            matches!(answer, Submitted::Stored { .. } | Submitted::HandedOff { .. })
+            matches!(
+                answer,
+                Submitted::Stored { .. } | Submitted::HandedOff { .. } | Submitted::Blocked { .. }
+            )
         };
         let handed = |answer: &Submitted| matches!(answer, Submitted::HandedOff { .. });
         let those = |holds: fn(&Submitted) -> bool| {
@@ -161,14 +175,16 @@ impl Submitter {
         slots.iter().find_map(|slot| Some((Arc::clone(slot), slot.take_for_new(&task.lane)?)))
     }
 
-    /// Releases leases whose worker left while they were granted.
-    async fn give_back(&self, session: duly_core::id::SessionId, leases: &[Lease]) {
-        let finishes = leases.iter().map(Lease::release).collect();
+    /// Ends leases that no worker got: it left while they were granted, or they cannot be rendered.
+    async fn give_back(&self, session: SessionId, finishes: Vec<Finish>) {
+        let tasks: Vec<_> = finishes.iter().map(|finish| finish.task).collect();
         let exchange = Exchange { session, finishes, claim: None };
         if let Err(error) = self.store.exchange(exchange).await {
             // The end of the session releases them.
-            tracing::warn!(%error, leases = leases.len(), "cannot give leases back");
+            tracing::warn!(%error, leases = tasks.len(), "cannot give leases back");
         }
+        self.task_waiters.notify_changed(tasks);
+        self.cascade_bell.ring();
     }
 }
 

@@ -19,6 +19,10 @@ pub enum PlantedBug {
     BeatAfterEnd,
     /// A commit that found no room on the disk is answered as if it had been made.
     SwallowDiskFull,
+    /// Parents that end in one call count as one for their child.
+    CountParentsOnce,
+    /// A task's children are released as it is granted, before its outcome is committed.
+    ReleaseBeforeCommit,
     /// On PostgreSQL: a node takes an answer that arrives late for a clock that was set back, and
     /// computes due times from its own idea of the time.
     LateReading,
@@ -26,13 +30,15 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::AcknowledgeBeforeCommit,
         Self::FinishWithoutEpoch,
         Self::ReapById,
         Self::EpochResetOnRetry,
         Self::BeatAfterEnd,
         Self::SwallowDiskFull,
+        Self::CountParentsOnce,
+        Self::ReleaseBeforeCommit,
         Self::LateReading,
     ];
 
@@ -45,6 +51,8 @@ impl PlantedBug {
             Self::EpochResetOnRetry => "epoch-reset-on-retry",
             Self::BeatAfterEnd => "beat-after-end",
             Self::SwallowDiskFull => "swallow-disk-full",
+            Self::CountParentsOnce => "count-parents-once",
+            Self::ReleaseBeforeCommit => "release-before-commit",
             Self::LateReading => "late-reading",
         }
     }

@@ -21,7 +21,7 @@ use duly_core::ports::store::{
 use duly_core::task::{NewTask, Priority};
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
-use duly_store::conformance::{Backend, Harness, finish, session};
+use duly_store::conformance::{Backend, Harness, dependencies, finish, session};
 use duly_store::planted::PlantedBug;
 use duly_store::sqlite::SqliteStore;
 
@@ -108,6 +108,20 @@ fn an_epoch_that_comes_again_is_caught() {
 fn a_session_back_from_the_dead_is_caught() {
     catches(session::a_beat_after_its_end_brings_nothing_back, PlantedBug::BeatAfterEnd);
     catches(session::remote_ones_are_listed_while_they_are_open, PlantedBug::BeatAfterEnd);
+}
+
+#[test]
+fn parents_that_count_once_are_caught() {
+    catches(dependencies::two_parents_in_one_batch_count_twice, PlantedBug::CountParentsOnce);
+    catches(
+        dependencies::a_thousand_parents_release_their_child_once,
+        PlantedBug::CountParentsOnce,
+    );
+}
+
+#[test]
+fn a_release_before_the_commit_is_caught() {
+    catches(dependencies::a_child_waits_for_its_parent, PlantedBug::ReleaseBeforeCommit);
 }
 
 /// A writer that cannot commit does not answer, unless it acknowledges too early.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 /// The values of an object's fields, in the order of its wire type; no type has more.
-pub(super) type Values<'a> = [Option<&'a RawValue>; 16];
+pub(super) type Values<'a> = [Option<&'a RawValue>; 20];
 
 /// A JSON pointer to a value in a body. It is written as text only if something is wrong.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ pub(crate) struct Object<'a, 'p> {
     names: &'static [&'static str],
     values: Values<'a>,
     /// One bit for each field that was asked for.
-    asked: Cell<u16>,
+    asked: Cell<u32>,
 }
 
 impl<'a, 'p> Object<'a, 'p> {

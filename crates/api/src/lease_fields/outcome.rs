@@ -8,8 +8,10 @@ use duly_core::json::{self, BadJson};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::limits::{BACK_OFF, COUNT, RESULT_BYTES, RUN_AHEAD};
 use duly_core::log::{self, LogChunk};
+use duly_core::name::TenantName;
 use duly_core::ports::random::Random;
 use duly_core::task::Failure;
+use duly_core::workflow::request::Added;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as BadWord;
@@ -17,6 +19,7 @@ use serde::de::value::Error as BadWord;
 use super::report::progress_of;
 use super::{required_epoch, required_id};
 use crate::fields::{Field, Fields, Object};
+use crate::workflow_fields;
 
 /// Characters of an error's code.
 const CODE_CHARS: usize = 64;
@@ -25,6 +28,7 @@ const CODE_CHARS: usize = 64;
 pub(super) fn read(
     fields: &mut Fields,
     item: Field<'_, '_>,
+    tenant: &TenantName,
     random: &dyn Random,
 ) -> Option<Finish> {
     let object = fields.object::<OutcomeView>(item)?;
@@ -43,8 +47,11 @@ pub(super) fn read(
     let offset = fields.whole(object.field("logOffset"), 0..=COUNT).unwrap_or(0);
     let log = fields.string(object.field("log"));
     let log = log.map(|text| LogChunk { offset, text: log::plain(&text).into() });
+    let added = workflow_fields::then(fields, object.field("then"));
+    let added = added.map(|members| Arc::new(Added { tenant: tenant.clone(), members }));
     let outcome = outcome(kind?, result, error, after, random)?;
-    Some(Finish { task: task?, epoch: epoch?, outcome, ran, progress, log, then: None })
+    let finish = Finish::new(task?, epoch?, outcome);
+    Some(Finish { ran, progress, log, added, ..finish })
 }
 
 /// Some fields go only with some kinds of outcomes.
@@ -52,6 +59,7 @@ fn check_kind(fields: &mut Fields, object: &Object<'_, '_>, kind: OutcomeKind) {
     let is_failure = matches!(kind, OutcomeKind::Retry | OutcomeKind::Fail);
     for (name, is_allowed, with) in [
         ("result", kind == OutcomeKind::Success, "success"),
+        ("then", kind == OutcomeKind::Success, "success"),
         ("error", is_failure, "retry and fail"),
         ("afterSeconds", kind == OutcomeKind::Retry, "retry"),
     ] {

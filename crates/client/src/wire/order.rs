@@ -26,6 +26,9 @@ pub struct ReplayRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub payload: Option<Box<RawValue>>,
+    /// Whether all that depends on the task runs again after it. Not together with `payload`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub downstream: bool,
 }
 
 /// What is to change about a waiting task; what is absent stays.

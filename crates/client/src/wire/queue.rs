@@ -4,6 +4,7 @@ use duly_core::id::TaskId;
 use duly_core::ports::store::{Counted, Pause, QueueState};
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
+use duly_core::workflow::Condition;
 use serde::{Deserialize, Serialize};
 
 /// A number that was counted up to a bound.
@@ -94,6 +95,8 @@ pub enum ReasonCode {
     NotDue,
     /// An attempt failed, and the next one waits; see `until`.
     WaitingForRetry,
+    /// It waits for other tasks to end; see `parents`.
+    Blocked,
     /// Its queue is paused; see `paused`.
     QueuePaused,
     /// No live worker has a handler for its type and serves its queue.
@@ -129,6 +132,28 @@ pub struct ReasonView {
     /// How many come first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<Count>,
+    /// The tasks that it waits for; the first 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<OpenParent>,
+}
+
+/// A task that another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OpenParent {
+    /// The task.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
+    pub task_id: TaskId,
+    /// Its key, if both belong to the same workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// How it must end.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "success"))]
+    pub on: Condition,
+    /// Where it is in its life.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "RUNNING"))]
+    pub status: Status,
 }
 
 /// Why a task does not run.

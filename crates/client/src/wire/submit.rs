@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use duly_core::id::TaskId;
+use duly_core::id::WorkflowId;
 use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::{DependencyView, NeededTask};
 
 /// A task to submit. Only `type` is required; `null` means the same as leaving a field out.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -55,10 +57,23 @@ pub struct SubmitRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 86_400))]
     pub jitter_seconds: Option<f64>,
-    /// Tasks that must succeed first. Only the empty list is supported yet.
+    /// Tasks that must end first: ids of tasks that must succeed, or `{taskId, on}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, max_items = 0))]
-    pub dependencies: Vec<TaskId>,
+    #[cfg_attr(feature = "openapi", schema(max_items = 10_000))]
+    pub dependencies: Vec<DependencyView>,
+    /// Only in a workflow, and not together with `dependencies`: tasks of the same workflow that must
+    /// end first, as keys of tasks that must succeed, or `{task, on}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(max_items = 10_000))]
+    pub depends_on: Vec<NeededTask>,
+    /// A workflow that runs, which the task joins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = "uuid"))]
+    pub workflow_id: Option<WorkflowId>,
+    /// Whether strings in the payload hold expressions such as `{{ parents.fetch.result.url }}`. They
+    /// are replaced when a worker gets the task.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub render: bool,
     /// Whom to tell of the outcome. Not supported yet: refused with `UNSUPPORTED_FIELD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]

@@ -9,7 +9,7 @@ use duly_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Backoff;
+use super::{Backoff, DependencyView};
 use super::progress::ProgressView;
 
 /// A task: what was asked for, where it is, and how it ended.
@@ -83,12 +83,19 @@ pub struct TaskView {
     pub progress: Option<ProgressView>,
     /// Searchable marks.
     pub labels: BTreeMap<String, String>,
-    /// Tasks that must succeed before this one starts.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
-    pub dependencies: Vec<TaskId>,
+    /// Tasks that must end before this one starts: ids of those that must succeed, or `{taskId, on}`.
+    pub dependencies: Vec<DependencyView>,
     /// The workflow it belongs to.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub workflow_id: Option<String>,
+    /// Its key in the workflow.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub workflow_key: Option<String>,
+    /// Whether its payload holds expressions, which are replaced when a worker gets the task.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub render: bool,
     /// The schedule that made it.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub schedule_id: Option<String>,
@@ -153,7 +160,14 @@ impl From<Failure> for TaskError {
 
 impl From<Task> for TaskView {
     fn from(task: Task) -> Self {
+        let links = task.links.as_deref();
+        let membership = links.and_then(|links| links.workflow.as_ref());
+        let dependencies = links.map_or(&[][..], |links| &links.dependencies);
         Self {
+            dependencies: dependencies.iter().copied().map(DependencyView::from).collect(),
+            workflow_id: membership.map(|it| it.id.to_string()),
+            workflow_key: membership.map(|it| it.key.clone()),
+            render: links.is_some_and(|links| links.render),
             task_id: task.id,
             attempt: task.attempt(),
             r#type: task.lane.task_type.into(),
@@ -177,8 +191,6 @@ impl From<Task> for TaskView {
             error: task.error.map(TaskError::from),
             progress: task.progress.map(ProgressView::from),
             labels: task.labels,
-            dependencies: Vec::new(),
-            workflow_id: None,
             schedule_id: None,
             warnings: Vec::new(),
         }
@@ -217,7 +229,7 @@ fn task_example() -> serde_json::Value {
         },
         "timeoutSeconds": 30.0, "epoch": 1, "losses": 0, "worker": "laptop-4711",
         "payload": {"to": "ada@example.com"}, "result": {"messageId": "m-1"}, "error": null,
-        "progress": null, "labels": {"customer": "42"}, "dependencies": [], "workflowId": null,
+        "progress": null, "labels": {"customer": "42"}, "dependencies": [], "workflowId": null, "workflowKey": null, "render": false,
         "scheduleId": null, "warnings": []
     })
 }

@@ -34,7 +34,8 @@ fn no_term_asks_for_everything() {
 fn all_terms_hold_together() {
     let text = " queue:mail  type:email.send group:0123456789abcdef since:24h label.customer:42 \
                 until:2030-01-31T07:00:00Z status:FAILED,CANCELLED status:FAILED \
-                label.region:eu error:\"timed out\"\tworker:host-7 ";
+                label.region:eu error:\"timed out\"\tworker:host-7 \
+                workflow:01920000-0000-7000-8000-000000000000";
     let wanted = Filter {
         statuses: [Status::Failed, Status::Cancelled].into(),
         queue: Some(QueueName::new("mail").unwrap()),
@@ -46,13 +47,15 @@ fn all_terms_hold_together() {
         error: Some("timed out".to_owned()),
         group: Some("0123456789abcdef".parse().unwrap()),
         worker: Some("host-7".to_owned()),
+        workflow: Some("01920000-0000-7000-8000-000000000000".parse().unwrap()),
     };
     assert_eq!(parse(text), Ok(wanted.clone()));
     assert_eq!(
         wanted.to_string(),
         "status:FAILED,CANCELLED queue:mail type:email.send label.customer:42 label.region:eu \
          since:2030-01-30T08:00:00.000Z until:2030-01-31T07:00:00.000Z error:\"timed out\" \
-         group:0123456789abcdef worker:host-7"
+         group:0123456789abcdef worker:host-7 \
+         workflow:01920000-0000-7000-8000-000000000000"
     );
 }
 
@@ -183,11 +186,18 @@ fn filters() -> impl Strategy<Value = Filter> {
     let instant = || option::of((0..=253_402_300_799_999_i64).prop_map(Timestamp::from_millis));
     let text = || "\\PC{1,20}|[ \"\\\\:a\t\n]{1,10}";
     let lane = (option::of(name), option::of(name));
-    let rest = (option::of(text()), option::of(any::<i64>()), option::of(text()));
+    let workflow = option::of(any::<u128>());
+    let rest = (option::of(text()), option::of(any::<i64>()), option::of(text()), workflow);
     let labels = btree_map(text(), prop_oneof![text(), Just(String::new())], 0..4);
     let statuses = btree_set(select(&Status::ALL[..]), 0..=6);
     (statuses, lane, labels, (instant(), instant()), rest).prop_map(
-        |(statuses, (queue, task_type), labels, (since, until), (error, group, worker))| Filter {
+        |(
+            statuses,
+            (queue, task_type),
+            labels,
+            (since, until),
+            (error, group, worker, workflow),
+        )| Filter {
             statuses,
             queue: queue.map(|name| QueueName::new(&name).unwrap()),
             task_type: task_type.map(|name| TypeName::new(&name).unwrap()),
@@ -197,6 +207,7 @@ fn filters() -> impl Strategy<Value = Filter> {
             error,
             group: group.map(ErrorGroup::from_bits),
             worker,
+            workflow: workflow.map(|bytes| WorkflowId::from_bytes(bytes.to_be_bytes())),
         },
     )
 }

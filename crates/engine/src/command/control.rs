@@ -31,6 +31,14 @@ pub enum Error {
     /// Tasks that depend on it have not ended: it cannot be deleted.
     #[error("tasks that depend on it have not ended")]
     OpenChildren,
+    /// A task that depends on it has not ended: they cannot run again together.
+    #[error("task {task}, which depends on it, is {status}")]
+    OpenDescendant {
+        /// Which.
+        task: TaskId,
+        /// Its state.
+        status: Status,
+    },
     /// The task is a system task, which users cannot change.
     #[error("the task is a system task")]
     Reserved,
@@ -54,6 +62,7 @@ impl Engine {
         let answers = self.store().cancel(order).await?;
         let task = self.controlled(tenant, id, &answers).await?;
         self.task_waiters().notify_changed([id]);
+        self.cascade_now();
         if let (Some(session), Some(epoch)) = (task.session, task.epoch.checked_sub(1)) {
             let lease = TakenBack { task: id, epoch, why: Why::Cancelled };
             self.sessions().take_back(session, lease);

@@ -4,12 +4,16 @@ use std::collections::HashSet;
 
 use duly_core::id::TaskId;
 use duly_core::name::{Lane, TenantName};
-use duly_core::ports::store::{self, Counted, Pause};
+use duly_core::ports::store::{self, Counted, Parent, Pause};
 use duly_core::state::Status;
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
+use duly_core::workflow::EdgeState;
 
 use crate::engine::Engine;
+
+/// Parents that an explanation names.
+const OPEN_PARENTS: usize = 100;
 
 /// A task and the reasons why it does not start, the most decisive first.
 #[derive(Clone, Debug)]
@@ -32,6 +36,13 @@ pub enum Reason {
     WaitingForRetry {
         /// When the next attempt is due.
         until: Timestamp,
+    },
+    /// It waits for other tasks to end.
+    Blocked {
+        /// Those that have not ended or ended otherwise; not more than a few.
+        parents: Vec<Parent>,
+        /// How many there are.
+        open: usize,
     },
     /// Its queue is paused.
     QueuePaused(Pause),
@@ -85,7 +96,8 @@ impl Engine {
             Status::Success | Status::Failed | Status::Cancelled => {
                 return Ok(Some(vec![Reason::Ended]));
             }
-            Status::Pending | Status::Blocked => {}
+            Status::Blocked => return self.blocked(task).await.map(Some),
+            Status::Pending => {}
         }
         let place = self.store().place(&task.lane.tenant, task.id).await?;
         let Some(place) = place else { return Ok(None) };
@@ -117,6 +129,16 @@ impl Engine {
             reasons.push(Reason::Next { workers: workers - draining });
         }
         Ok(Some(reasons))
+    }
+
+    /// What a blocked task waits for.
+    async fn blocked(&self, task: &Task) -> store::Result<Vec<Reason>> {
+        let found = self.store().parents(vec![task.id]).await?.pop().unwrap_or_default();
+        let is_open = |parent: &Parent| parent.edge != EdgeState::Satisfied;
+        let mut parents: Vec<_> = found.into_iter().filter(is_open).collect();
+        let open = parents.len();
+        parents.truncate(OPEN_PARENTS);
+        Ok(vec![Reason::Blocked { parents, open }])
     }
 
     /// How many live workers could run tasks of this lane: those that claim through this node, and

@@ -1,6 +1,7 @@
 //! Submit tasks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duly_core::id::TaskId;
 use duly_core::limits::{CHILDREN, STORE_BATCH, STORE_BATCH_BYTES};
@@ -11,6 +12,7 @@ use duly_core::state::Status;
 use duly_core::submit::Spec;
 use duly_core::task::{Idempotency, NewTask, Task};
 use duly_core::time::Timestamp;
+use duly_core::workflow::{Links, Membership};
 use tokio::sync::oneshot;
 
 use crate::engine::Engine;
@@ -146,7 +148,7 @@ impl Engine {
         }
     }
 
-    fn draw(&self, count: usize) -> Vec<u64> {
+    pub(super) fn draw(&self, count: usize) -> Vec<u64> {
         let mut numbers = vec![0; count];
         self.random().fill(&mut numbers);
         numbers
@@ -160,25 +162,26 @@ impl Engine {
         now: Timestamp,
         [random, entropy]: [u64; 2],
     ) -> NewTask {
-        let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
-        let delay = spec.delay(now, entropy);
         let run_at = spec.run_at(now, entropy);
-        NewTask {
-            id: TaskId::mint(run_at, self.next_ordinal(), random),
-            lane: Lane { tenant: tenant.clone(), queue: spec.queue, task_type: spec.task_type },
-            priority: spec.priority,
-            run_at,
-            delay,
-            retries: spec.retries.unwrap_or(defaults.retries),
-            back_off: spec.back_off.or(defaults.back_off),
-            timeout: spec.timeout,
-            labels: spec.labels,
-            payload: spec.payload,
-            idempotency: spec
-                .idempotency_key
-                .zip(body)
-                .map(|(key, body)| Idempotency { key, body }),
-            links: None,
+        let parent = spec.dependencies.iter().map(|it| it.parent).max();
+        let id = self.mint_after(parent, run_at, random);
+        let join = |workflow| Membership { id: workflow, key: id.to_string() };
+        let links = Links {
+            dependencies: spec.dependencies.clone(),
+            workflow: spec.workflow.map(join),
+            render: spec.render,
+        };
+        new_task(tenant, spec, defaults, Minted { id, now, entropy, links })
+    }
+
+    /// An id whose time is `due`, unless that would put the task before a parent: ids ascend along
+    /// edges, so that rows which are locked by id are locked parents first.
+    pub(super) fn mint_after(&self, parent: Option<TaskId>, due: Timestamp, random: u64) -> TaskId {
+        let ordinal = self.next_ordinal();
+        let id = TaskId::mint(due, ordinal, random);
+        match parent.filter(|parent| *parent >= id) {
+            Some(parent) => TaskId::mint(just_after(parent), ordinal, random),
+            None => id,
         }
     }
 
@@ -209,6 +212,8 @@ impl Engine {
             Submitted::KeyReused => Err(Refused::KeyReused),
             Submitted::LaneLimit => Err(Refused::LaneLimit),
             Submitted::Blocked { at } => {
+                // A parent may have ended before, and not as the task asks.
+                self.cascade_soon();
                 let task = Task { status: Status::Blocked, ..stored(task, at, None) };
                 accepted(task, false)
             }
@@ -241,6 +246,46 @@ fn chunks(tasks: Vec<NewTask>) -> Vec<Vec<NewTask>> {
         chunks.last_mut().expect("just made").push(task);
     }
     chunks
+}
+
+/// The first instant whose ids all come after this one.
+pub(super) fn just_after(id: TaskId) -> Timestamp {
+    id.first_due().plus(Duration::from_millis(1))
+}
+
+/// What a task gets beside what was asked for.
+pub(super) struct Minted {
+    pub(super) id: TaskId,
+    pub(super) now: Timestamp,
+    pub(super) entropy: u64,
+    pub(super) links: Links,
+}
+
+/// A task that can be stored.
+pub(super) fn new_task(
+    tenant: &TenantName,
+    spec: Spec,
+    defaults: &Settings,
+    minted: Minted,
+) -> NewTask {
+    let Minted { id, now, entropy, links } = minted;
+    let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
+    let (delay, run_at) = (spec.delay(now, entropy), spec.run_at(now, entropy));
+    let key = spec.idempotency_key.zip(body);
+    NewTask {
+        id,
+        lane: Lane { tenant: tenant.clone(), queue: spec.queue, task_type: spec.task_type },
+        priority: spec.priority,
+        run_at,
+        delay,
+        retries: spec.retries.unwrap_or(defaults.retries),
+        back_off: spec.back_off.or(defaults.back_off),
+        timeout: spec.timeout,
+        labels: spec.labels,
+        payload: spec.payload,
+        idempotency: key.map(|(key, body)| Idempotency { key, body }),
+        links: (!links.is_empty()).then(|| Arc::new(links)),
+    }
 }
 
 /// The task as the commit left it, without reading it back.

@@ -173,8 +173,9 @@ impl Engine {
         &self,
         tenant: &TenantName,
         session: SessionId,
-        batch: Vec<Finish>,
+        mut batch: Vec<Finish>,
     ) -> Result<Vec<Finished>, Error> {
+        self.sessions().adder.fill(&mut batch).await?;
         match self.attached(tenant, session).await {
             Ok(attached) => {
                 let (reply, answers) = oneshot::channel();

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Inner;
-use crate::claim_slot::ClaimSlots;
+use crate::attached_sessions::AttachedSessions;
+use crate::cascade::Cascade;
 use crate::keep_alive::KeepAlive;
 use crate::leader::{Candidate, Leadership};
 use crate::observer::Observer;
@@ -27,12 +28,15 @@ impl Inner {
             claim_slots: Arc::clone(&self.sessions.claim_slots),
             deadlines: Arc::clone(&self.deadlines),
             rates: Arc::clone(&self.sessions.rates),
+            task_waiters: Arc::clone(&self.task_waiters),
+            cascade_bell: Arc::clone(&self.sessions.cascade_bell),
+            shutdown: self.stop.clone(),
         };
         for _ in 0..self.store.submits_at_once() {
             self.loops.spawn(submitter.clone().run());
         }
-        let (store, slots) = (Arc::clone(&self.store), Arc::clone(&self.sessions.claim_slots));
-        self.loops.spawn(pass_hints(store, slots, self.stop.clone()));
+        let (store, sessions) = (Arc::clone(&self.store), Arc::clone(&self.sessions));
+        self.loops.spawn(pass_hints(store, sessions, self.stop.clone()));
         let refused = Arc::<AtomicBool>::default();
         // Without other nodes, none needs a sign of life.
         if self.store.node() != NodeId::ONLY {
@@ -54,6 +58,8 @@ impl Inner {
         self.loops.spawn(observer.run(self.stop.clone()));
         if self.config.is_scheduler {
             self.start_leading();
+            let (store, sessions) = (Arc::clone(&self.store), Arc::clone(&self.sessions));
+            self.loops.spawn(Cascade { store, sessions }.run(self.stop.clone()));
         }
     }
 
@@ -90,14 +96,20 @@ impl Inner {
     }
 }
 
-/// Passes the store's hints to the attached sessions that they concern.
-async fn pass_hints(store: Arc<dyn Store>, slots: ClaimSlots, stop: CancellationToken) {
+/// Passes the store's hints to the attached sessions that they concern, and to the cascade.
+async fn pass_hints(
+    store: Arc<dyn Store>,
+    sessions: Arc<AttachedSessions>,
+    stop: CancellationToken,
+) {
     loop {
         let hint = tokio::select! {
             () = stop.cancelled() => return,
             hint = store.hint() => hint,
         };
-        for slot in slots.read().iter().filter(|slot| hint.concerns(slot.session())) {
+        sessions.cascade_bell.ring_soon();
+        let slots = sessions.claim_slots.read();
+        for slot in slots.iter().filter(|slot| hint.concerns(slot.session())) {
             slot.hint(hint.due);
         }
     }

@@ -274,6 +274,7 @@ impl BulkRun<'_> {
             return Ok(());
         }
         self.engine.task_waiters().notify_changed(tasks.iter().map(|task| task.id));
+        self.engine.cascade_now();
         for task in tasks {
             let Some(task) = self.engine.get(self.tenant, task.id).await? else { continue };
             if let (Some(session), Some(epoch)) = (task.session, task.epoch.checked_sub(1)) {

@@ -79,6 +79,7 @@ pub async fn a_child_waits_for_its_parent(harness: Harness) {
     assert_eq!(harness.get(parent).await.links, None);
     let lease = harness.claim_one(session).await;
     assert_eq!((lease.task, lease.linked), (parent, false));
+    assert_eq!(status(&harness, id).await, Status::Blocked, "its parent has not ended");
     harness.finish_one(session, &lease, success()).await;
     let lease = harness.claim_one(session).await;
     assert_eq!((lease.task, lease.linked), (id, true));

@@ -36,8 +36,15 @@ impl Model {
         blocked
     }
 
-    /// A task has ended: resolves the edges that are open, and counts it in its workflow.
-    pub(super) fn settle(&mut self, id: TaskId, now: Timestamp) {
+    /// Tasks have ended in this call; what follows from that follows from all of them together.
+    pub(super) fn settle(&mut self, now: Timestamp) {
+        for id in std::mem::take(&mut self.unsettled) {
+            self.settle_one(id, now);
+        }
+    }
+
+    /// Resolves the edges of an ended task that are open, and counts it in its workflow.
+    fn settle_one(&mut self, id: TaskId, now: Timestamp) {
         let ended = self.tasks[&id].status;
         let mut children = Vec::new();
         for ((parent, child), (on, state)) in &mut self.edges {
@@ -103,6 +110,7 @@ impl Model {
             self.ended(id, Event::Cancel, End { at: now, result: None, error: Some(error) });
             cancelled.push((id, holder));
         }
+        self.settle(now);
         let more = more || !self.doomed().is_empty();
         Cascaded { cancelled, more }
     }

@@ -17,7 +17,7 @@ use super::task_state::End;
 
 impl Model {
     pub(super) fn cancel(&mut self, order: &CancelTasks, now: Timestamp) -> Vec<Controlled> {
-        self.each(&order.tenant, &order.tasks, |model, id| {
+        let answers = self.each(&order.tenant, &order.tasks, |model, id| {
             let task = model.tasks.get_mut(&id).expect("it was found");
             if task.status == Status::Cancelled {
                 return true;
@@ -29,7 +29,9 @@ impl Model {
             let error = Some(Failure::new("CANCELLED", order.reason.clone()));
             model.ended(id, Event::Cancel, End { at: now, result: None, error });
             true
-        })
+        });
+        self.settle(now);
+        answers
     }
 
     pub(super) fn replay(&mut self, order: &ReplayTasks, now: Timestamp) -> Vec<Controlled> {

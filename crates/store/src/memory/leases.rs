@@ -26,6 +26,7 @@ impl Model {
                 hint = earliest(hint, task.run_at);
             }
         }
+        self.settle(now);
         hint = hint.into_iter().chain(self.released.take()).min();
         let known = |claim: &Claim| self.sessions.contains_key(&claim.session);
         let claim = exchange.claim.as_ref();

@@ -8,6 +8,7 @@ use duly_core::task::Task;
 use duly_core::time::Timestamp;
 
 use super::model::Model;
+use super::workflows::workflow_of;
 
 /// A page of a list whose places are of type `P`.
 pub(super) struct Page<P> {
@@ -71,6 +72,7 @@ impl Model {
                 .is_none_or(|text| task.error.as_ref().is_some_and(|it| says(it, text)))
             && group.is_none_or(of_group)
             && (worker.is_none() || self.named(task).worker == *worker)
+            && filter.workflow.is_none_or(|id| workflow_of(task) == Some(id))
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Model {
     pub(super) edges: BTreeMap<(TaskId, TaskId), StoredEdge>,
     /// How long blocked tasks wait once they are released; nothing if they have a run time.
     pub(super) delays: HashMap<TaskId, Option<Duration>>,
+    /// Tasks that ended in this call.
+    pub(super) unsettled: Vec<TaskId>,
     /// When the first task is due that was released since the last hint.
     pub(super) released: Option<Timestamp>,
     pub(super) sessions: HashMap<SessionId, Session>,
@@ -99,6 +101,7 @@ impl Model {
             failing: BTreeSet::new(),
             edges: BTreeMap::new(),
             delays: HashMap::new(),
+            unsettled: Vec::new(),
             released: None,
             sessions: HashMap::new(),
             grants: HashMap::new(),

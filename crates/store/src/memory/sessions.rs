@@ -106,6 +106,7 @@ impl Model {
         }
         self.sessions.remove(&id);
         self.ended.insert(id, now);
+        self.settle(now);
         (held, hint)
     }
 
@@ -131,6 +132,7 @@ impl Model {
                 self.deadlines.insert(id, deadline(task).plus(late));
             }
         }
+        self.settle(now);
         self.forget_claims(now);
     }
 
@@ -193,6 +195,7 @@ impl Model {
             self.release(id);
             hint = earliest(hint, self.tasks[&id].run_at);
         }
+        self.settle(now);
         let running = self.tasks.values().filter(|task| task.status == Status::Running);
         reaped.next_deadline = running.map(|task| self.deadlines[&task.id]).min();
         (reaped, hint)

@@ -68,7 +68,7 @@ impl Model {
         task.result = end.result;
         task.error = end.error;
         self.delays.remove(&id);
-        self.settle(id, end.at);
+        self.unsettled.push(id);
     }
 
     /// SUCCESS, FAILED or CANCELLED → PENDING, as the next run.

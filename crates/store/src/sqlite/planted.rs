@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use duly_core::id::{SessionId, TaskId};
-use duly_core::lease::Finish;
+use duly_core::lease::{Finish, Lease};
 use duly_core::ports::store::OpenedSession;
+use duly_core::state::Status;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use super::error::Result;
@@ -13,6 +14,7 @@ use super::index::heads::Range;
 use super::index::sessions::opened;
 use super::task_state::Held;
 use super::task_state::granted::granted_again;
+use super::task_state::settled::{EndedLinked, Resolved};
 use super::verb::Scope;
 use crate::planted::PlantedBug;
 
@@ -130,4 +132,26 @@ fn lost(connection: &Connection, session: SessionId) -> Result<Vec<(Granted, Ran
 pub(super) fn swallows(planted: &Planted, error: &rusqlite::Error) -> bool {
     planted.get() == Some(&PlantedBug::SwallowDiskFull)
         && error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+/// [`PlantedBug::CountParentsOnce`]: how many edges to a child were satisfied.
+pub(super) fn count_once(scope: &Scope<'_>, resolved: Resolved) -> Resolved {
+    match scope.bug {
+        Some(PlantedBug::CountParentsOnce) => {
+            Resolved { satisfied: resolved.satisfied.min(1), ..resolved }
+        }
+        _ => resolved,
+    }
+}
+
+/// [`PlantedBug::ReleaseBeforeCommit`]: the leases count as successes for the tasks' children.
+pub(super) fn release_children(scope: &mut Scope<'_>, leases: &[Lease]) {
+    if scope.bug == Some(PlantedBug::ReleaseBeforeCommit) {
+        scope.ended.extend(leases.iter().map(|lease| EndedLinked {
+            task: lease.task,
+            status: Status::Success,
+            has_children: true,
+            workflow: None,
+        }));
+    }
 }

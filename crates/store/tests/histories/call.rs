@@ -114,7 +114,10 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         }
         Call::Exchange(exchange) => {
             let answer = store.exchange(exchange).await.unwrap();
-            let (finished, leases, next_due) = (answer.finished, answer.leases, answer.next_due);
+            let (finished, next_due) = (answer.finished, answer.next_due);
+            // `linked` may be spurious.
+            let bare = |lease| Lease { linked: false, ..lease };
+            let leases = answer.leases.into_iter().map(bare).collect();
             Answer::Exchanged { finished, leases, next_due }
         }
         Call::Extend(order) => Answer::Extended(store.extend(order).await.unwrap()),

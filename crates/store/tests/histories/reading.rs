@@ -92,6 +92,7 @@ impl Known {
             error: step.says.and(task.error.as_ref()).map(part),
             group: step.of_group.and(task.error.as_ref()).map(ErrorGroup::of),
             worker: step.worker.and(task.worker.clone()),
+            workflow: None,
         };
         (task.lane.tenant.clone(), aimed)
     }
@@ -113,6 +114,7 @@ impl Known {
             error: step.says.map(|number| PARTS[usize::from(number) % PARTS.len()].to_owned()),
             group: step.of_group.map(|number| ErrorGroup::of(&failure(number))),
             worker: step.worker.map(|number| format!("worker-{number}")),
+            workflow: None,
         }
     }
 }

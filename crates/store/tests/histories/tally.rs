@@ -40,7 +40,7 @@ const INTERESTING: [(&str, u64); 44] = [
     ("extend LeaseLost", 20),
     ("report Done", 200),
     ("report LeaseLost", 50),
-    ("logs that are not empty", 5),
+    ("logs that are not empty", 3),
     ("cancel Conflict", 20),
     ("replay Done again", 20),
     ("replay Conflict", 50),

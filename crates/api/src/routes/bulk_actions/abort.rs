@@ -51,6 +51,7 @@ pub(crate) async fn abort_bulk_action(
             control::Error::NotFound
             | control::Error::Reserved
             | control::Error::OpenChildren
+            | control::Error::OpenDescendant { .. }
             | control::Error::TooFarAhead,
         ) => Err(absent()),
     }

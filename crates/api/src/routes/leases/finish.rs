@@ -16,7 +16,8 @@ use crate::{body, lease_fields};
 ///
 /// Each outcome is committed or refused by itself; after the answer what is `DONE` is durable,
 /// and sending it again answers the same. One outcome that cannot be read refuses the whole
-/// request, and nothing is committed.
+/// request, and nothing is committed. A success may carry new tasks in `then`, which are stored in
+/// its commit.
 #[utoipa::path(
     post, path = "/leases/finish", operation_id = "finish_leases", tag = "workers",
     extensions(("x-duly-access" = json!(Access::Worker))),
@@ -34,7 +35,7 @@ pub(crate) async fn finish_leases(
     request: Request,
 ) -> Result<Json<FinishAnswer>, ApiError> {
     let body = body::read_json(&app, request, BATCH_BYTES).await?;
-    let (session, batch) = lease_fields::finishes(&body.bytes, &app.random)?;
+    let (session, batch) = lease_fields::finishes(&body.bytes, &caller.tenant, &app.random)?;
     drop(body);
     let leases: Vec<_> = batch.iter().map(|finish| (finish.task, finish.epoch)).collect();
     let finished = app.engine.finish(&caller.tenant, session, batch).await?;

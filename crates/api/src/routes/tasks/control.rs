@@ -52,7 +52,7 @@ pub(crate) async fn cancel_task(
 /// Run a task again
 ///
 /// Opens the next run of a task that has ended: the same id, fresh retries, due now, perhaps with
-/// another payload.
+/// another payload. With `downstream`, all that depends on it waits for it and runs again too.
 #[utoipa::path(
     post, path = "/tasks/{id}/replay", operation_id = "replay_task", tag = "tasks",
     extensions(("x-duly-access" = json!(Access::Operator))),
@@ -62,7 +62,8 @@ pub(crate) async fn cancel_task(
     responses(
         (status = 200, description = "The task, waiting for its next run", body = TaskView),
         TaskNotFound,
-        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has not ended", body = Problem,
+        (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it, or with \
+            `downstream` a task that depends on it, has not ended", body = Problem,
             content_type = "application/problem+json"),
         PayloadTooLarge,
     ),
@@ -74,9 +75,14 @@ pub(crate) async fn replay_task(
     request: Request,
 ) -> Result<Response, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
-    let payload = order_fields::payload(&body.bytes)?.map(Arc::from);
+    let (payload, is_downstream) = order_fields::replay(&body.bytes)?;
     let tenant = &caller.tenant;
-    let replayed = app.engine.replay(tenant, task_id(&app, tenant, id).await?, payload).await;
+    let id = task_id(&app, tenant, id).await?;
+    let replayed = if is_downstream {
+        app.engine.replay_downstream(tenant, id).await
+    } else {
+        app.engine.replay(tenant, id, payload.map(Arc::from)).await
+    };
     answer(replayed, "only a task that has ended can be replayed")
 }
 
@@ -163,6 +169,9 @@ pub(super) fn refusal(error: Error, rule: &str) -> ApiError {
             Code::OpenChildren,
             "tasks that depend on it have not ended; wait for them or cancel them first",
         ),
+        Error::OpenDescendant { .. } => {
+            ApiError::new(Code::StateConflict, format!("{error}; only tasks that have ended run again"))
+        }
         Error::TooFarAhead => submit::Refused::TooFarAhead.into(),
         Error::Store(error) => error.into(),
     }

@@ -26,7 +26,7 @@ use crate::routes::PathId;
         (status = 204, description = "The task is gone"),
         TaskNotFound,
         (status = 409, description = "`AMBIGUOUS_ID`; `STATE_CONFLICT`: it has not ended, or is \
-            one of the system's own", body = Problem, content_type = "application/problem+json"),
+            one of the system's own; `OPEN_CHILDREN`: tasks that depend on it have not ended", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn delete_task(

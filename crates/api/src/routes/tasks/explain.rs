@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use duly_client::wire::{ExplainView, ReasonCode, ReasonView};
+use duly_client::wire::{ExplainView, OpenParent, ReasonCode, ReasonView};
 use duly_core::name::Lane;
-use duly_core::ports::store::{Counted, Pause};
+use duly_core::ports::store::{Counted, Parent, Pause};
 use duly_core::state::Status;
 use duly_core::task::Task;
 use duly_engine::command::explain::{Explanation, Reason};
@@ -46,8 +46,12 @@ pub(crate) async fn explain_task(
 
 fn view(task: &Task, reason: Reason) -> ReasonView {
     let detail = words(task, &reason);
-    let plain = |code| ReasonView { code, detail, until: None, paused: None, ahead: None };
+    let plain = |code| ReasonView { code, detail, until: None, paused: None, ahead: None, parents: Vec::new() };
     match reason {
+        Reason::Blocked { parents, .. } => {
+            let parents = parents.into_iter().map(open_parent).collect();
+            ReasonView { parents, ..plain(ReasonCode::Blocked) }
+        }
         Reason::NotDue { until } => ReasonView { until: Some(until), ..plain(ReasonCode::NotDue) },
         Reason::WaitingForRetry { until } => {
             ReasonView { until: Some(until), ..plain(ReasonCode::WaitingForRetry) }
@@ -66,9 +70,20 @@ fn view(task: &Task, reason: Reason) -> ReasonView {
     }
 }
 
+fn open_parent(parent: Parent) -> OpenParent {
+    let Parent { task: task_id, key, on, status, .. } = parent;
+    OpenParent { task_id, key, on, status }
+}
+
 fn words(task: &Task, reason: &Reason) -> String {
     let (queue, task_type) = (&task.lane.queue, &task.lane.task_type);
     match reason {
+        Reason::Blocked { parents, open } => {
+            let name = |it: &Parent| it.key.clone().unwrap_or_else(|| it.task.to_string());
+            let named: Vec<_> = parents.iter().take(3).map(name).collect();
+            let rest = if *open > named.len() { ", …" } else { "" };
+            format!("it waits for {open} tasks to end: {}{rest}", named.join(", "))
+        }
         Reason::NotDue { until } => format!("it is not due until {until}"),
         Reason::WaitingForRetry { until } => format!(
             "attempt {} of {} failed; the next one waits until {until}",
@@ -120,6 +135,9 @@ fn start_worker(lane: &Lane) -> String {
 fn next(task: &Task, reason: &Reason) -> Option<String> {
     let id = task.id;
     match reason {
+        Reason::Blocked { parents, .. } => {
+            parents.first().map(|parent| format!("duly task explain {}", parent.task))
+        }
         Reason::NotDue { .. } => Some(format!("duly task edit {id} --delay 0s")),
         Reason::WaitingForRetry { .. } => Some(format!("duly task retry {id}")),
         Reason::QueuePaused(_) => Some(format!("duly queue resume {}", task.lane.queue)),

@@ -31,7 +31,7 @@ use crate::{cursor, query};
         ("filter" = Option<String>, Query, example = "status:FAILED queue:mail since:24h",
             description = "Terms that must all hold: `status:` (several with commas), `queue:`, \
                 `type:`, `label.KEY:`, `error:` (a part of its code or message), `group:`, \
-                `worker:`, and `since:` and `until:` with a time ago (`24h`, `PT24H`) or an \
+                `worker:`, `workflow:`, and `since:` and `until:` with a time ago (`24h`, `PT24H`) or an \
                 instant, by the first due time. Values with spaces stand in quotes."),
     ),
     responses(

@@ -43,6 +43,8 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
             ("Location" = String, description = "Where to read the task"))),
         (status = 200, description = "The idempotency key led to a task taken before",
             body = TaskView, headers(("Idempotency-Replayed" = bool, description = "`true`"))),
+        (status = 409, description = "`WORKFLOW_ENDED`", body = Problem,
+            content_type = "application/problem+json"),
         PayloadTooLarge,
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`, \
             `CONFLICTING_FIELDS`, `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`", body = Problem,

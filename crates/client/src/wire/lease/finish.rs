@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::report::LastProgress;
 use super::text;
 use crate::wire::task::TaskError;
+use crate::wire::workflow::ThenView;
 
 /// Characters of an error's code.
 const CODE_CHARS: usize = 64;
@@ -73,6 +74,10 @@ pub struct OutcomeView {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[cfg_attr(feature = "openapi", schema(maximum = 9_007_199_254_740_991_u64))]
     pub log_offset: u64,
+    /// Tasks that are stored with a success, in the same commit: JSON like [`ThenView`].
+    #[serde(default, with = "text::optional", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<ThenView>))]
+    pub then: Option<Arc<str>>,
 }
 
 /// How an attempt went.
@@ -201,6 +206,7 @@ impl From<&Finish> for OutcomeView {
             progress: finish.progress.as_ref().map(LastProgress::from),
             log: finish.log.as_ref().map(|log| log.text.to_string()),
             log_offset: finish.log.as_ref().map_or(0, |log| log.offset),
+            then: finish.added.as_deref().map(|added| ThenView::of(added).to_text()),
         };
         match &finish.outcome {
             Outcome::Success { result } => {

@@ -37,6 +37,8 @@ pub(in crate::sqlite) fn granted(
         ])?;
         assert_eq!(granted, 1, "a task read in this transaction still waits");
     }
+    #[cfg(feature = "planted-bugs")]
+    crate::sqlite::planted::release_children(scope, leases);
     let granted = record(leases.iter());
     scope.index.grants.add(scope.connection, batch, scope.now.millis(), granted)
 }

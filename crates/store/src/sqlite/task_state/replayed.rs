@@ -20,12 +20,17 @@ pub(in crate::sqlite) fn replayed(scope: &mut Scope<'_>, found: &Found, run_at: 
     scope.wait(found.range.quarantined(false), run_at, found.task.as_bytes())
 }
 
-/// Opens the next run of a task that is BLOCKED until so many edges are satisfied.
-pub(in crate::sqlite) fn reblocked(scope: &mut Scope<'_>, found: &Found, open: u32) -> Result<()> {
+/// Opens the next run of a task that is BLOCKED until so many edges are satisfied. One of them may be
+/// broken.
+pub(in crate::sqlite) fn reblocked(
+    scope: &mut Scope<'_>,
+    found: &Found,
+    edges: (u32, bool),
+) -> Result<()> {
     let now = scope.now.millis();
     open_run(scope, found, Event::Block, now)?;
     let range = found.range.quarantined(false);
-    blocked(scope, Blocked { task: found.task, range }, (open, false), Some(0))
+    blocked(scope, Blocked { task: found.task, range }, edges, Some(0))
 }
 
 fn open_run(scope: &mut Scope<'_>, found: &Found, event: Event, run_at: i64) -> Result<()> {

@@ -59,6 +59,8 @@ pub(in crate::sqlite) fn settle(scope: &mut Scope<'_>) -> Result<()> {
         if resolved.broken {
             doom(scope, child)?;
         }
+        #[cfg(feature = "planted-bugs")]
+        let resolved = crate::sqlite::planted::count_once(scope, resolved);
         if resolved.satisfied > 0 {
             count_down(scope, child, resolved.satisfied)?;
         }
@@ -68,9 +70,9 @@ pub(in crate::sqlite) fn settle(scope: &mut Scope<'_>) -> Result<()> {
 
 /// How many edges to a child were resolved.
 #[derive(Clone, Copy, Debug, Default)]
-struct Resolved {
-    satisfied: u32,
-    broken: bool,
+pub(in crate::sqlite) struct Resolved {
+    pub(in crate::sqlite) satisfied: u32,
+    pub(in crate::sqlite) broken: bool,
 }
 
 fn resolve_edges(

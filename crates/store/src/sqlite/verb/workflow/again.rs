@@ -116,7 +116,7 @@ fn run_again(
     again: &BTreeSet<TaskId>,
     reopens: Reopens,
 ) -> Result<()> {
-    let (mut open, mut reopened) = (0, 0);
+    let (mut open, mut reopened, mut broken) = (0, 0, false);
     for (parent, state) in edges_to(scope, task)? {
         let reset = again.contains(&parent)
             && state != EdgeState::Open
@@ -135,6 +135,7 @@ fn run_again(
             reopened += u32::from(state == EdgeState::Satisfied);
         }
         open += u32::from(reset || state != EdgeState::Satisfied);
+        broken |= !reset && state == EdgeState::Broken;
     }
     let found = find_any(scope, task)?.expect("its edges are there");
     if !found.status.is_terminal() {
@@ -149,7 +150,7 @@ fn run_again(
         return Ok(());
     }
     if open > 0 {
-        return reblocked(scope, &found, open);
+        return reblocked(scope, &found, (open, broken));
     }
     let now = scope.now.millis();
     replayed(scope, &found, now)

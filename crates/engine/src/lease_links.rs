@@ -1,0 +1,205 @@
+//! What leases get before a worker sees them: the results of the parents, and the rendered payload.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duly_core::lease::{Finish, Lease, Outcome};
+use duly_core::ports::store::{self, Parent, Store};
+use duly_core::state::Status;
+use duly_core::task::Failure;
+use duly_core::template;
+use duly_core::workflow::Links;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::claim_slot::{ClaimSlot, WaitingClaim};
+
+/// How long to wait after the store did not answer.
+const BACK_OFF: Duration = Duration::from_millis(500);
+
+/// Leases that were looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// A worker can get these.
+    pub(crate) ready: Vec<Lease>,
+    /// The payload of these cannot be rendered: their tasks fail.
+    pub(crate) failed: Vec<(Lease, Failure)>,
+}
+
+/// Completes leases. While the store is away this waits, since the leases are granted; it ends early,
+/// with nothing, at shutdown.
+pub(crate) async fn prepare(
+    store: &dyn Store,
+    leases: Vec<Lease>,
+    shutdown: &CancellationToken,
+) -> Result<Prepared, Vec<Lease>> {
+    if !leases.iter().any(|lease| lease.linked) {
+        return Ok(Prepared { ready: leases, failed: Vec::new() });
+    }
+    loop {
+        match complete(store, &leases).await {
+            Ok(prepared) => return Ok(prepared),
+            Err(error) if error.is_retryable() => {
+                tracing::debug!(%error, "leases wait for the results of their parents");
+            }
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the parents of tasks cannot be read"
+                );
+                return Ok(one_by_one(store, leases).await);
+            }
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return Err(leases),
+            () = tokio::time::sleep(BACK_OFF) => {}
+        }
+    }
+}
+
+async fn complete(store: &dyn Store, leases: &[Lease]) -> store::Result<Prepared> {
+    let linked: Vec<_> = leases.iter().filter(|it| it.linked).map(|it| it.task).collect();
+    let mut parents = store.parents(linked).await?.into_iter();
+    let mut prepared = Prepared::default();
+    for lease in leases {
+        let mut lease = lease.clone();
+        if lease.linked {
+            let own = parents.next().unwrap_or_default();
+            lease.parents = (!own.is_empty()).then(|| object(&own, |_| false).into());
+            if template::may_hold_expressions(&lease.payload)
+                && let Err(failure) = render(store, &mut lease, &own).await?
+            {
+                prepared.failed.push((lease, failure));
+                continue;
+            }
+        }
+        prepared.ready.push(lease);
+    }
+    Ok(prepared)
+}
+
+/// One damaged row must not keep others from their workers.
+async fn one_by_one(store: &dyn Store, leases: Vec<Lease>) -> Prepared {
+    let mut prepared = Prepared::default();
+    for lease in leases {
+        match complete(store, std::slice::from_ref(&lease)).await {
+            Ok(one) => {
+                prepared.ready.extend(one.ready);
+                prepared.failed.extend(one.failed);
+            }
+            Err(error) => {
+                let failure = Failure::new("STORE_FAILED", error.to_string());
+                prepared.failed.push((lease, failure));
+            }
+        }
+    }
+    prepared
+}
+
+/// Renders the payload, if the task says so.
+async fn render(
+    store: &dyn Store,
+    lease: &mut Lease,
+    parents: &[Parent],
+) -> store::Result<Result<(), Failure>> {
+    let task = store.get(&lease.lane.tenant, lease.task).await?;
+    let links = task.and_then(|task| task.links);
+    if !links.is_some_and(|links: Arc<Links>| links.render) {
+        return Ok(Ok(()));
+    }
+    // A result that was too large to come along must not render as null.
+    let mut cut = Vec::new();
+    for parent in parents {
+        let is_used = lease.payload.contains(&*name(parent));
+        if is_used && parent.status == Status::Success && parent.result.is_none() {
+            let task = store.get(&lease.lane.tenant, parent.task).await?;
+            cut.extend(task.filter(|task| task.result.is_some()).map(|task| task.id));
+        }
+    }
+    let scope = object(parents, |parent| cut.contains(&parent.task));
+    Ok(template::render(&lease.payload, &scope).map(|payload| lease.payload = payload))
+}
+
+/// The name under which a child finds a parent.
+fn name(parent: &Parent) -> String {
+    parent.key.clone().unwrap_or_else(|| parent.task.to_string())
+}
+
+/// The parents by name, as JSON. Results are copied as they are spelled; those that are cut are left
+/// out.
+fn object(parents: &[Parent], is_cut: impl Fn(&Parent) -> bool) -> String {
+    let quote = |text: &str| serde_json::to_string(text).expect("a string is JSON");
+    let mut text = String::from("{");
+    for (index, parent) in parents.iter().enumerate() {
+        let separator = if index > 0 { "," } else { "" };
+        let (name, id, status) = (quote(&name(parent)), parent.task, parent.status);
+        text += &format!(r#"{separator}{name}:{{"taskId":"{id}","status":"{status}""#);
+        if !is_cut(parent) {
+            text += r#","result":"#;
+            text += parent.result.as_deref().filter(|it| is_json(it)).unwrap_or("null");
+        }
+        text += r#","error":"#;
+        match &parent.error {
+            Some(error) => {
+                text += &serde_json::to_string(error).expect("an error is JSON");
+            }
+            None => text += "null",
+        }
+        text.push('}');
+    }
+    text.push('}');
+    text
+}
+
+/// Stored text may be damaged, and must not break the rest.
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+/// Gives a worker what is left of its leases. Returns the outcomes of the others, which the caller
+/// commits.
+pub(crate) fn deliver(slot: &ClaimSlot, waiting: WaitingClaim, prepared: Prepared) -> Vec<Finish> {
+    let Prepared { ready, failed } = prepared;
+    let fail = |(lease, error): &(Lease, Failure)| {
+        Finish::new(lease.task, lease.epoch, Outcome::Fail { error: error.clone() })
+    };
+    let mut finishes: Vec<_> = failed.iter().map(fail).collect();
+    if ready.is_empty() && !failed.is_empty() {
+        let failed = failed.into_iter().map(|(lease, _)| lease).collect();
+        slot.serve_without(waiting, failed);
+    } else {
+        finishes.extend(slot.serve(waiting, ready).iter().map(Lease::release));
+    }
+    finishes
+}
+
+#[cfg(test)]
+mod tests {
+    use duly_core::id::TaskId;
+    use duly_core::ports::store::Parent;
+    use duly_core::time::Timestamp;
+    use duly_core::workflow::{Condition, EdgeState};
+
+    use super::*;
+
+    #[test]
+    fn results_of_parents_are_copied_as_they_are_spelled() {
+        let parent = |key: Option<&str>, result: &str| Parent {
+            task: TaskId::mint(Timestamp::EPOCH, 0, 0),
+            key: key.map(str::to_owned),
+            on: Condition::Success,
+            edge: EdgeState::Satisfied,
+            status: Status::Success,
+            result: Some(result.into()),
+            error: None,
+        };
+        let id = parent(None, "").task;
+        let big = r#"{"n": 12345678901234567890123456789, "f":1.0e2}"#;
+        let text = object(&[parent(Some("a\"b"), big), parent(None, "{oops")], |_| false);
+        let wanted = format!(
+            r#"{{"a\"b":{{"taskId":"{id}","status":"SUCCESS","result":{big},"error":null}},"{id}":{{"taskId":"{id}","status":"SUCCESS","result":null,"error":null}}}}"#
+        );
+        assert_eq!(text, wanted);
+        assert!(!object(&[parent(Some("a"), "1")], |_| true).contains("result"));
+    }
+}
