@@ -51,6 +51,7 @@ DECLARE
     batch     record;
     sequences bigint[];
     linked    uuid[];
+    external  record;
     freed     record;
     rows      tid[];
     picked    uuid[];
@@ -80,7 +81,15 @@ BEGIN
             freed_run_ats := freed.run_ats;
         END IF;
         IF coalesce(cardinality(done), 0) < cardinality(ended) THEN
-            sequences := sequences || duly.acknowledge_external_finishes(who, ended, ended_epochs);
+            external := duly.acknowledge_external_finishes(who, ended, ended_epochs);
+            sequences := sequences || external.sequences;
+            -- Their transactions have notified no node.
+            IF external.linked IS NOT NULL AND freed_lanes IS NULL THEN
+                freed := duly.waiting_children(external.linked);
+                freed_lanes := freed.lanes;
+                freed_ranks := freed.ranks;
+                freed_run_ats := freed.run_ats;
+            END IF;
         END IF;
         PERFORM duly.end_batch_leases(array_agg(who), array_agg(n.sequence), array_agg(n.ended), true)
         FROM (SELECT q.sequence, count(*)::integer AS ended FROM unnest(sequences) q(sequence)

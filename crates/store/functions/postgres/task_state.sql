@@ -146,12 +146,11 @@ END
 $$;
 
 -- The session reports the outcomes of these leases, and the transactions of handlers have ended some of
--- them already. Answers with the claims that those came with, for each lease once. The ids come sorted.
+-- them already. Answers with the claims that those came with, for each lease once, and with those that
+-- are tied to others. The ids come sorted.
 CREATE OR REPLACE FUNCTION duly.acknowledge_external_finishes(
-    who uuid, ended uuid[], epochs integer[]) RETURNS bigint[]
+    who uuid, ended uuid[], epochs integer[], OUT sequences bigint[], OUT linked uuid[])
 LANGUAGE plpgsql AS $$
-DECLARE
-    acknowledged bigint[];
 BEGIN
     PERFORM duly.plan_for(ended);
     WITH written AS (
@@ -159,9 +158,9 @@ BEGIN
         WHERE t.id = ANY (ended) AND t.id BETWEEN ended[1] AND ended[cardinality(ended)]
           AND t.epoch = epochs[width_bucket(t.id, ended)]
           AND t.session = who AND t.sequence < 0
-        RETURNING t.sequence)
-    SELECT array_agg(w.sequence) INTO acknowledged FROM written w;
-    RETURN acknowledged;
+        RETURNING t.id, t.sequence, t.links)
+    SELECT array_agg(w.sequence), array_agg(w.id) FILTER (WHERE w.links IS NOT NULL)
+    INTO sequences, linked FROM written w;
 END
 $$;
 

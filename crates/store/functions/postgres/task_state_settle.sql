@@ -56,19 +56,23 @@ BEGIN
                 AND t.id BETWEEN edges.children[1] AND edges.children[cardinality(edges.children)]
                 AND t.status = 0
               ORDER BY t.id FOR NO KEY UPDATE) c;
-        WITH lowered AS (
-            UPDATE duly.blocked b SET open = b.open - n.met
-            FROM (SELECT c.id, c.lane, count(*)::integer AS met
-                  FROM unnest(children.ids, children.lanes) c(id, lane)
-                  JOIN unnest(edges.met) m(child) ON m.child = c.id
-                  GROUP BY c.id, c.lane) n
-            WHERE b.lane = n.lane AND b.task = n.id
-            RETURNING b.task, b.open)
-        SELECT array_agg(l.task) INTO free FROM lowered l WHERE l.open = 0;
-        INSERT INTO duly.doomed (child)
-        SELECT DISTINCT c.id FROM unnest(children.ids) c(id)
-        JOIN unnest(edges.broken) b(child) ON b.child = c.id ORDER BY c.id
-        ON CONFLICT DO NOTHING;
+        IF edges.met IS NOT NULL THEN
+            WITH lowered AS (
+                UPDATE duly.blocked b SET open = b.open - n.met
+                FROM (SELECT c.id, c.lane, count(*)::integer AS met
+                      FROM unnest(children.ids, children.lanes) c(id, lane)
+                      JOIN unnest(edges.met) m(child) ON m.child = c.id
+                      GROUP BY c.id, c.lane) n
+                WHERE b.lane = n.lane AND b.task = n.id
+                RETURNING b.task, b.open)
+            SELECT array_agg(l.task) INTO free FROM lowered l WHERE l.open = 0;
+        END IF;
+        IF edges.broken IS NOT NULL THEN
+            INSERT INTO duly.doomed (child)
+            SELECT DISTINCT c.id FROM unnest(children.ids) c(id)
+            JOIN unnest(edges.broken) b(child) ON b.child = c.id ORDER BY c.id
+            ON CONFLICT DO NOTHING;
+        END IF;
     END IF;
     flows := ended.flows;
     IF free IS NOT NULL THEN
@@ -111,7 +115,9 @@ BEGIN
         FROM unnest(lanes, ranks, run_ats, tasks) r(lane, rank, run_at, id)
         ON CONFLICT (lane, rank, run_at, task) DO UPDATE SET task = excluded.task;
     END IF;
-    PERFORM duly.count_ended_members(ended.ids, ended.statuses, ended.flows, at);
+    IF cardinality(flows) > 0 THEN
+        PERFORM duly.count_ended_members(ended.ids, ended.statuses, ended.flows, at);
+    END IF;
 END
 $$;
 
@@ -146,6 +152,25 @@ BEGIN
                                  SELECT FROM duly.edge e WHERE e.parent = m.task AND e.condition > 0))
                 THEN 2 ELSE 1 END
         WHERE w.id = ANY (empty);
+    END IF;
+END
+$$;
+
+-- The children of ended tasks that are PENDING, for nodes that do not know of them yet.
+CREATE OR REPLACE FUNCTION duly.waiting_children(
+    parents uuid[],
+    OUT tasks uuid[], OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    children constant uuid[] := ARRAY(
+        SELECT DISTINCT e.child FROM duly.edge e WHERE e.parent = ANY (parents) ORDER BY 1);
+BEGIN
+    IF cardinality(children) > 0 THEN
+        PERFORM duly.plan_for(children);
+        SELECT array_agg(t.id), array_agg(t.lane), array_agg(t.rank), array_agg(t.run_at)
+        INTO tasks, lanes, ranks, run_ats FROM duly.task t
+        WHERE t.id = ANY (children)
+          AND t.id BETWEEN children[1] AND children[cardinality(children)] AND t.status = 1;
     END IF;
 END
 $$;

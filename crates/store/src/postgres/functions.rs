@@ -15,7 +15,7 @@ pub(super) const VERSION: i32 = 2;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "765812826efecf660aca0b326348d1529408be8e648d84b284e0b1a6d34ccb3a";
+const CHECKSUM: &str = "3bf51b8d5a79f7557f54343b670df1594c67ca2e1eb4f72402776096fc6b2037";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
@@ -63,7 +63,8 @@ const DROP_CHANGED: &str = "DO $$
         FOR changed IN
             SELECT p.oid FROM pg_catalog.pg_proc p
             WHERE p.pronamespace = 'duly'::regnamespace
-              AND p.proname IN ('grant_tasks', 'end_tasks', 'exchange')
+              AND p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes',
+                                'exchange')
         LOOP
             EXECUTE format('DROP FUNCTION %s', changed);
         END LOOP;

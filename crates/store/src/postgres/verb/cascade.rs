@@ -7,7 +7,9 @@ use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::store::Cascaded;
 use duly_core::state::Status;
 use duly_core::task::Failure;
-use duly_core::workflow::{Condition, WORKFLOW_CANCELLED, WORKFLOW_FAILED, broken_dependency};
+use duly_core::workflow::{
+    Condition, EdgeState, WORKFLOW_CANCELLED, WORKFLOW_FAILED, broken_dependency,
+};
 use foldhash::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -15,7 +17,7 @@ use super::cancel::cancel;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
 use crate::postgres::task_state::changes::Changes;
-use crate::postgres::task_state::linked::decode_condition;
+use crate::postgres::task_state::linked::{decode_condition, decode_edge_state};
 use crate::postgres::task_state::state::TaskState;
 use crate::postgres::{PostgresStore, days, row};
 
@@ -81,36 +83,85 @@ async fn cancel_all(
     Ok(cancelled)
 }
 
+/// Tasks that are doomed, and those that will be once these are cancelled: a long chain takes few steps.
+/// Children are looked up one parent at a time: a join would read all edges for every level.
+const DOOMED: &str = "/* cascade.doomed */ WITH RECURSIVE first AS (
+        SELECT child FROM duly.doomed ORDER BY child LIMIT $1
+    ), doomed AS (
+        SELECT child FROM first
+        UNION
+        SELECT next.child FROM doomed d, LATERAL (
+            SELECT e.child FROM duly.edge e
+            WHERE e.parent = d.child AND e.state = 0 AND e.condition <> 2 OFFSET 0) next)
+    SELECT child FROM doomed LIMIT $1";
+
 /// Cancels BLOCKED tasks with a broken edge.
 async fn cancel_doomed(scope: &mut Scope<'_>, limit: usize) -> Result<CancelledTasks> {
-    let select = "/* cascade.doomed */ SELECT child FROM duly.doomed ORDER BY child LIMIT $1";
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = scope.query(select, &[&most]).await?;
-    let doomed: Vec<Uuid> = rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_>>()?;
+    let rows = scope.query(DOOMED, &[&most]).await?;
+    let mut doomed: Vec<Uuid> =
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_>>()?;
     if doomed.is_empty() {
         return Ok(Vec::new());
     }
+    doomed.sort_unstable();
     let mut states = TaskState::lock(scope, &doomed).await?;
-    let select = "/* cascade.broken */ SELECT DISTINCT ON (child) child, parent, condition
-        FROM duly.edge WHERE child = ANY($1) AND state = 2 ORDER BY child, parent";
-    let (mut broken, mut parents) = (Vec::new(), Vec::new());
-    for row in scope.query(select, &[&doomed]).await? {
-        let (child, parent): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
-        broken.push((child, parent, decode_condition(row.try_get(2)?, child)?));
-        parents.push(parent);
-    }
-    let statuses = statuses(scope, &parents).await?;
-    let mut tasks = Vec::new();
-    for (child, parent, on) in broken {
-        let state = states.remove(&child).filter(|state| state.status == Status::Blocked);
-        let ended = statuses.get(&parent).copied().unwrap_or(Status::Cancelled);
-        tasks.extend(state.map(|it| (it, broken_dependency(row::task_id(parent), on, ended))));
-    }
+    states.retain(|_, state| state.status == Status::Blocked);
+    let reasons = reasons(scope, &states).await?;
+    let cancelled =
+        states.into_iter().filter_map(|(id, state)| Some((state, reasons.get(&id)?.clone())));
+    let mut tasks: Vec<_> = cancelled.collect();
+    tasks.sort_unstable_by_key(|(state, _)| state.id);
     let cancelled = cancel_all(scope, tasks).await?;
-    // After the changes, which add what is doomed next, and never these.
+    // Those that are next were added, and these are done with.
     let delete = "/* cascade.forget */ DELETE FROM duly.doomed WHERE child = ANY($1)";
     scope.execute(delete, &[&doomed]).await?;
     Ok(cancelled)
+}
+
+/// Why tasks among these are to be cancelled: an edge is broken, or will be since its parent is cancelled
+/// now. Level by level, and by the first parent that counts.
+async fn reasons(
+    scope: &Scope<'_>,
+    blocked: &HashMap<Uuid, TaskState>,
+) -> Result<HashMap<Uuid, Failure>> {
+    let ids: Vec<_> = blocked.keys().copied().collect();
+    let select = "/* cascade.broken */ SELECT parent, child, condition, state FROM duly.edge
+        WHERE child = ANY($1) AND (state = 2 OR state = 0 AND condition <> 2 AND parent = ANY($1))
+        ORDER BY parent";
+    let (mut broken, mut open) = (Vec::new(), HashMap::<Uuid, Vec<(Uuid, Condition)>>::default());
+    for row in scope.query(select, &[&ids]).await? {
+        let (parent, child): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
+        let on = decode_condition(row.try_get(2)?, child)?;
+        match decode_edge_state(row.try_get(3)?, child)? {
+            EdgeState::Broken => broken.push((parent, child, on)),
+            _ => open.entry(parent).or_default().push((child, on)),
+        }
+    }
+    let parents: Vec<_> = broken.iter().map(|(parent, ..)| *parent).collect();
+    let statuses = statuses(scope, &parents).await?;
+    let mut reasons = HashMap::default();
+    let mut level = BTreeSet::new();
+    for (parent, child, on) in broken {
+        let ended = statuses.get(&parent).copied().unwrap_or(Status::Cancelled);
+        let failure = || broken_dependency(row::task_id(parent), on, ended);
+        reasons.entry(child).or_insert_with(failure);
+        level.insert(child);
+    }
+    while !level.is_empty() {
+        let mut next = BTreeSet::new();
+        for parent in level {
+            for (child, on) in open.get(&parent).into_iter().flatten() {
+                if !reasons.contains_key(child) {
+                    let failure = broken_dependency(row::task_id(parent), *on, Status::Cancelled);
+                    reasons.insert(*child, failure);
+                    next.insert(*child);
+                }
+            }
+        }
+        level = next;
+    }
+    Ok(reasons)
 }
 
 /// Cancels open tasks of the first workflow that was cancelled or fails fast. `None` if there is no such

@@ -37,11 +37,13 @@ pub(super) async fn state(
 ) -> Result<Option<WorkflowState>> {
     let id = row::workflow_uuid(id);
     let Some(workflow) = find(snapshot, tenant, id).await? else { return Ok(None) };
-    let members = members(snapshot, id).await?;
+    let select = "/* workflow.members */ SELECT task FROM duly.member WHERE workflow = $1";
+    let rows = snapshot.query(select, &[&id]).await?;
+    let members: Vec<Uuid> = rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_>>()?;
     let select = "/* workflow.counts */ SELECT status, count(*) FROM duly.task
         WHERE id = ANY($1) GROUP BY status";
     let mut counts = [0; Status::ALL.len()];
-    for part in days::apart(members.iter().map(|(task, _)| *task)) {
+    for part in days::apart(members.into_iter()) {
         for row in snapshot.query(select, &[&part]).await? {
             let status = row::decode_status(row.try_get(0)?, id)?;
             let place = Status::ALL.iter().position(|it| *it == status).unwrap_or_default();
