@@ -75,7 +75,9 @@ pub(super) async fn fill(
         let id = row::uuid(task.id);
         let Some(Linked { bits, .. }) = shown.get(&id) else { continue };
         let found = links.remove(&id).unwrap_or_default();
-        task.links = Some(Arc::new(Links { render: bits & RENDERS != 0, ..found }));
+        let found = Links { render: bits & RENDERS != 0, ..found };
+        // All its parents may be gone.
+        task.links = (!found.is_empty()).then(|| Arc::new(found));
     }
     Ok(())
 }
