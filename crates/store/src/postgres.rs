@@ -17,6 +17,7 @@ mod lanes;
 mod leader;
 mod lease;
 pub mod limit;
+mod links;
 mod list;
 mod listener;
 mod migrate;

@@ -1,3 +1,27 @@
+-- The ranges that a claim reads, with those in which tasks were just released that are due.
+CREATE OR REPLACE FUNCTION duly.with_freed(
+    who uuid, in_lanes integer[], in_ranks smallint[], in_since bigint[], freed_lanes integer[],
+    freed_ranks smallint[], freed_run_ats bigint[], at bigint, all_lanes boolean,
+    OUT lanes integer[], OUT ranks smallint[], OUT since bigint[])
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.since) INTO lanes, ranks, since
+    FROM (SELECT u.lane, u.rank, min(u.since) AS since
+          FROM (SELECT i.lane, i.rank, i.since, true AS is_read
+                FROM unnest(in_lanes, in_ranks, in_since) i(lane, rank, since)
+                UNION ALL
+                SELECT f.lane, f.rank, f.run_at, false
+                FROM unnest(freed_lanes, freed_ranks, freed_run_ats) f(lane, rank, run_at)
+                WHERE f.run_at <= at) u
+          GROUP BY u.lane, u.rank
+          HAVING bool_or(u.is_read) OR all_lanes AND EXISTS (
+              SELECT FROM duly.session s JOIN duly.lane l ON l.id = u.lane
+              WHERE s.id = who AND l.type = ANY (s.types)
+                AND (cardinality(s.queues) = 0 OR l.queue = ANY (s.queues))
+                AND (s.tenant IS NULL OR s.tenant = l.tenant))) r;
+END
+$$;
+
 -- Ends successes of a session and grants it due tasks of these ranges, in one call. `asked` is the
 -- number of its claim; without one nothing is granted. `done` are the successes that were committed,
 -- `heads` is where each of the ranges starts now. Unless `careful`, the call fails with DU001 if a
@@ -5,15 +29,18 @@
 -- first costs a tenth of a claim, and mostly they are small. `heavy` says whether there was a large one.
 -- `picky` says that quarantined tasks restrict what the session may be granted, `held` whether it holds
 -- leases (only known where quarantined tasks matter), `echo` that this claim was granted before.
+-- Tasks that the successes release are granted too if they are due: those of the ranges, and of all lanes
+-- that the session serves if the claim asks for `all_lanes`. `freed_*` say where the others wait.
 CREATE OR REPLACE FUNCTION duly.exchange(
     who uuid, ended uuid[], ended_epochs integer[], results text[], ran integer[], asked bigint,
     wanted integer, in_lanes integer[], in_ranks smallint[], since bigint[], byte_limit bigint,
-    ageing bigint, default_timeout integer, slack integer, careful boolean,
+    ageing bigint, default_timeout integer, slack integer, careful boolean, all_lanes boolean,
     OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held boolean, OUT picky boolean,
     OUT echo boolean, OUT paused_tenants text[], OUT paused_queues text[], OUT heads bigint[],
     OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
     OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
-    OUT granted_ats bigint[], OUT payloads text[], OUT heavy boolean)
+    OUT granted_ats bigint[], OUT payloads text[], OUT links integer[], OUT heavy boolean,
+    OUT freed_lanes integer[], OUT freed_ranks smallint[], OUT freed_run_ats bigint[])
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s         record;
@@ -23,6 +50,9 @@ DECLARE
     o_since   bigint[] := since;
     batch     record;
     sequences bigint[];
+    linked    uuid[];
+    external  record;
+    freed     record;
     rows      tid[];
     picked    uuid[];
     waits     uuid;
@@ -42,10 +72,24 @@ BEGIN
     END IF;
     is_open := FOUND;
     IF cardinality(ended) > 0 THEN
-        SELECT f.done, f.sequences INTO done, sequences
+        SELECT f.done, f.sequences, f.linked INTO done, sequences, linked
         FROM duly.end_tasks(who, ended, ended_epochs, results, ran, at) f;
+        IF linked IS NOT NULL THEN
+            freed := duly.settle_tasks(linked, at, true);
+            freed_lanes := freed.lanes;
+            freed_ranks := freed.ranks;
+            freed_run_ats := freed.run_ats;
+        END IF;
         IF coalesce(cardinality(done), 0) < cardinality(ended) THEN
-            sequences := sequences || duly.acknowledge_external_finishes(who, ended, ended_epochs);
+            external := duly.acknowledge_external_finishes(who, ended, ended_epochs);
+            sequences := sequences || external.sequences;
+            -- Their transactions have notified no node.
+            IF external.linked IS NOT NULL AND freed_lanes IS NULL THEN
+                freed := duly.waiting_children(external.linked);
+                freed_lanes := freed.lanes;
+                freed_ranks := freed.ranks;
+                freed_run_ats := freed.run_ats;
+            END IF;
         END IF;
         PERFORM duly.end_batch_leases(array_agg(who), array_agg(n.sequence), array_agg(n.ended), true)
         FROM (SELECT q.sequence, count(*)::integer AS ended FROM unnest(sequences) q(sequence)
@@ -72,8 +116,10 @@ BEGIN
         PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
         SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
                array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
-               array_agg(t.run_at), array_agg(t.granted_at), array_agg(t.payload)
-        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads
+               array_agg(t.run_at), array_agg(t.granted_at), array_agg(t.payload),
+               array_agg(t.links)
+        INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads,
+             links
         FROM (SELECT t.* FROM duly.task t
               WHERE t.id = ANY (batch.tasks) AND t.session = who AND t.sequence = asked
                 AND t.status = 2
@@ -81,10 +127,15 @@ BEGIN
         RETURN;
     END IF;
     is_alone := s.alone AND held;
+    IF freed_lanes IS NOT NULL THEN
+        SELECT w.lanes, w.ranks, w.since INTO o_lanes, o_ranks, o_since
+        FROM duly.with_freed(who, in_lanes, in_ranks, since, freed_lanes, freed_ranks, freed_run_ats,
+                             at, all_lanes) w;
+    END IF;
     IF paused_tenants IS NOT NULL THEN
         SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.since)
         INTO o_lanes, o_ranks, o_since
-        FROM unnest(in_lanes, in_ranks, since) r(lane, rank, since)
+        FROM unnest(o_lanes, o_ranks, o_since) r(lane, rank, since)
         WHERE NOT EXISTS (
             SELECT FROM duly.lane n JOIN duly.pause p ON p.tenant = n.tenant AND p.queue = n.queue
             WHERE n.id = r.lane);
@@ -98,7 +149,8 @@ BEGIN
             SELECT p.rows, p.tasks, p.starts INTO rows, picked, heads
             FROM duly.pick(o_lanes, o_ranks, o_since, at, wanted, ageing) p;
         END IF;
-        IF paused_tenants IS NOT NULL THEN
+        -- They are those of other ranges.
+        IF paused_tenants IS NOT NULL OR freed_lanes IS NOT NULL THEN
             heads := NULL;
         END IF;
     END IF;
@@ -112,14 +164,20 @@ BEGIN
     IF picked IS NOT NULL THEN
         DELETE FROM duly.due d WHERE d.ctid = ANY (rows);
         SELECT g.tasks, g.epochs, g.runs, g.charges, g.retries, g.timeouts, g.lanes, g.run_ats,
-               g.granted_ats, g.payloads, g.heavy
+               g.granted_ats, g.payloads, g.links, g.heavy
         INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads,
-             heavy
+             links, heavy
         FROM duly.grant_tasks(who, asked, picked, o_lanes, at, ageing, default_timeout, slack, small,
                               careful) g;
         IF heavy AND NOT careful THEN
             RAISE EXCEPTION 'the payloads could be too large for one batch' USING ERRCODE = 'DU001';
         END IF;
+    END IF;
+    IF freed_lanes IS NOT NULL AND tasks IS NOT NULL THEN
+        SELECT array_agg(f.lane), array_agg(f.rank), array_agg(f.run_at)
+        INTO freed_lanes, freed_ranks, freed_run_ats
+        FROM unnest(freed.tasks, freed.lanes, freed.ranks, freed.run_ats) f(task, lane, rank, run_at)
+        WHERE NOT EXISTS (SELECT FROM unnest(tasks) g(task) WHERE g.task = f.task);
     END IF;
     is_alone := is_alone AND (held OR tasks IS NOT NULL);
     picky := is_alone OR waits IS NOT NULL;

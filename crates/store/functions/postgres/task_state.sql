@@ -38,7 +38,7 @@ CREATE OR REPLACE FUNCTION duly.grant_tasks(
     default_timeout integer, slack integer, small bigint, any_size boolean,
     OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
     OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
-    OUT granted_ats bigint[], OUT payloads text[], OUT heavy boolean)
+    OUT granted_ats bigint[], OUT payloads text[], OUT links integer[], OUT heavy boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
     sorted  constant uuid[] := ARRAY(SELECT c.id FROM unnest(candidates) c(id) ORDER BY c.id);
@@ -54,14 +54,14 @@ BEGIN
         WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest
           AND t.status = 1 AND t.run_at <= at AND array_position(in_lanes, t.lane) IS NOT NULL
         RETURNING t.id, t.epoch, t.run, t.charged, t.retries, t.timeout_ms, t.lane, t.run_at,
-                  t.rank, t.payload)
+                  t.rank, t.payload, t.links)
     SELECT array_agg(t.id), array_agg(t.epoch), array_agg(t.run), array_agg(t.charged),
            array_agg(t.retries), array_agg(t.timeout_ms), array_agg(t.lane),
            array_agg(t.run_at), array_agg(at),
            array_agg(CASE WHEN any_size OR octet_length(t.payload) <= small THEN t.payload END),
-           coalesce(bool_or(octet_length(t.payload) > small), false)
+           array_agg(t.links), coalesce(bool_or(octet_length(t.payload) > small), false)
     INTO tasks, epochs, runs, charges, retries, timeouts, lanes, run_ats, granted_ats, payloads,
-         heavy
+         links, heavy
     FROM (SELECT * FROM granted g ORDER BY g.run_at + g.rank % 10 * ageing, g.id) t;
     IF tasks IS NOT NULL THEN
         PERFORM duly.record_grant(who, asked, at, tasks, epochs, timeouts, default_timeout, slack);
@@ -72,14 +72,14 @@ $$;
 -- Hook `ended`, for successes that a session reports: ends those of its tasks `ended` that it still
 -- holds under these epochs. The ids come sorted. `ran` is how many milliseconds each handler ran, if
 -- its worker says so. `done` are the tasks that have ended, `sequences` the claims that they came
--- with. Runs in the transaction of the exchange.
+-- with, `linked` those that are to be settled. Runs in the transaction of the exchange.
 -- Mostly all of them are first grants. A result is found by its position among the ids: a join would
 -- be planned again for every size of every day, and sometimes as a scan. The ids are in a record and
 -- the results in a variable, since the former are searched as they are and the latter are read by
 -- index.
 CREATE OR REPLACE FUNCTION duly.end_tasks(
     who uuid, ended uuid[], epochs integer[], results text[], ran integer[], at bigint,
-    OUT done uuid[], OUT sequences bigint[])
+    OUT done uuid[], OUT sequences bigint[], OUT linked uuid[])
 LANGUAGE plpgsql AS $$
 DECLARE
     same  record;
@@ -109,10 +109,13 @@ BEGIN
               AND t.id BETWEEN same.ids[1] AND same.ids[cardinality(same.ids)]
               AND t.epoch = same.epoch AND t.session = who
               AND t.status = 2
-            RETURNING t.id, t.sequence)
-        SELECT array_agg(f.id) AS ids, array_agg(f.sequence) AS sequences INTO part FROM finished f;
+            RETURNING t.id, t.sequence, t.links)
+        SELECT array_agg(f.id) AS ids, array_agg(f.sequence) AS sequences,
+               array_agg(f.id) FILTER (WHERE f.links IS NOT NULL) AS linked
+        INTO part FROM finished f;
         done := done || part.ids;
         sequences := sequences || part.sequences;
+        linked := linked || part.linked;
     END LOOP;
 END
 $$;
@@ -126,22 +129,28 @@ CREATE OR REPLACE FUNCTION duly.end_task_externally(
     task uuid, epoch integer, session uuid, result text) RETURNS boolean
 LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_variable
+DECLARE
+    at     constant bigint := duly.now();
+    linked boolean;
 BEGIN
     UPDATE duly.task t
-    SET status = 3, finished_at = duly.now(), charged = t.charged + 1, error = NULL, result = result,
+    SET status = 3, finished_at = at, charged = t.charged + 1, error = NULL, result = result,
         sequence = ~t.sequence
-    WHERE t.id = task AND t.epoch = epoch AND t.session = session AND t.status = 2;
-    RETURN FOUND;
+    WHERE t.id = task AND t.epoch = epoch AND t.session = session AND t.status = 2
+    RETURNING t.links IS NOT NULL INTO linked;
+    IF linked THEN
+        PERFORM duly.settle_tasks(ARRAY[task], at, false);
+    END IF;
+    RETURN linked IS NOT NULL;
 END
 $$;
 
 -- The session reports the outcomes of these leases, and the transactions of handlers have ended some of
--- them already. Answers with the claims that those came with, for each lease once. The ids come sorted.
+-- them already. Answers with the claims that those came with, for each lease once, and with those that
+-- are tied to others. The ids come sorted.
 CREATE OR REPLACE FUNCTION duly.acknowledge_external_finishes(
-    who uuid, ended uuid[], epochs integer[]) RETURNS bigint[]
+    who uuid, ended uuid[], epochs integer[], OUT sequences bigint[], OUT linked uuid[])
 LANGUAGE plpgsql AS $$
-DECLARE
-    acknowledged bigint[];
 BEGIN
     PERFORM duly.plan_for(ended);
     WITH written AS (
@@ -149,9 +158,9 @@ BEGIN
         WHERE t.id = ANY (ended) AND t.id BETWEEN ended[1] AND ended[cardinality(ended)]
           AND t.epoch = epochs[width_bucket(t.id, ended)]
           AND t.session = who AND t.sequence < 0
-        RETURNING t.sequence)
-    SELECT array_agg(w.sequence) INTO acknowledged FROM written w;
-    RETURN acknowledged;
+        RETURNING t.id, t.sequence, t.links)
+    SELECT array_agg(w.sequence), array_agg(w.id) FILTER (WHERE w.links IS NOT NULL)
+    INTO sequences, linked FROM written w;
 END
 $$;
 

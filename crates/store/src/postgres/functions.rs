@@ -11,17 +11,18 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "c923f1185b8b5115f3fc5908f43ec7b354358719ea70e23326ca1d543639df2c";
+const CHECKSUM: &str = "3bf51b8d5a79f7557f54343b670df1594c67ca2e1eb4f72402776096fc6b2037";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
     include_str!("../../functions/postgres/clock_and_ids.sql"),
     include_str!("../../functions/postgres/days.sql"),
     include_str!("../../functions/postgres/task_state.sql"),
+    include_str!("../../functions/postgres/task_state_settle.sql"),
     include_str!("../../functions/postgres/leases.sql"),
     include_str!("../../functions/postgres/submit.sql"),
     include_str!("../../functions/postgres/pick.sql"),
@@ -53,6 +54,23 @@ const DROP_STALE: &str = "DO $$
     END
     $$";
 
+/// Drops functions that answer with more columns than they did in a version that a database may have:
+/// these cannot be replaced. Nodes that know the old ones are no longer admitted.
+const DROP_CHANGED: &str = "DO $$
+    DECLARE
+        changed regprocedure;
+    BEGIN
+        FOR changed IN
+            SELECT p.oid FROM pg_catalog.pg_proc p
+            WHERE p.pronamespace = 'duly'::regnamespace
+              AND p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes',
+                                'exchange')
+        LOOP
+            EXECUTE format('DROP FUNCTION %s', changed);
+        END LOOP;
+    END
+    $$";
+
 /// Whether the functions of a database are older than those of this program.
 pub(super) async fn are_outdated(client: &Client) -> Result<bool, Error> {
     let table = "SELECT to_regclass('duly.functions') IS NOT NULL";
@@ -66,6 +84,7 @@ pub(super) async fn are_outdated(client: &Client) -> Result<bool, Error> {
 /// Replaces all functions. The caller holds the lock of the schema.
 pub(super) async fn replace(client: &mut Client) -> Result<(), Error> {
     let transaction = client.transaction().await?;
+    transaction.batch_execute(DROP_CHANGED).await?;
     for file in FILES {
         transaction.batch_execute(file).await?;
     }

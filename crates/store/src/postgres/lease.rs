@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::error::{Fault, Result};
 use super::lanes::Lanes;
-use super::range::LaneId;
+use super::range::{LaneId, Range};
 use super::row;
+use super::task_state::linked::{HAS_PARENTS, RENDERS};
 
 /// How long a handler may run when its task does not say, in milliseconds.
 pub(super) fn default_timeout() -> i32 {
@@ -39,6 +40,7 @@ pub(super) async fn read(
     let run_ats: Vec<i64> = found.try_get("run_ats")?;
     let granted_ats: Vec<i64> = found.try_get("granted_ats")?;
     let payloads: Vec<&str> = found.try_get("payloads")?;
+    let links: Vec<Option<i32>> = found.try_get("links")?;
     let mut leases = Vec::with_capacity(tasks.len());
     for (number, id) in tasks.into_iter().enumerate() {
         let count = |column, values: &[i32]| row::count("task", column, id, values[number]);
@@ -53,11 +55,22 @@ pub(super) async fn read(
             granted_at: row::instant(granted_ats[number]),
             run_at: row::instant(run_ats[number]),
             payload: payloads[number].into(),
-            linked: false,
+            linked: links[number].is_some_and(|bits| bits & (HAS_PARENTS | RENDERS) != 0),
             parents: None,
         });
     }
     Ok(leases)
+}
+
+/// Reads where tasks wait that were released.
+pub(super) fn freed(found: &Row) -> Result<Vec<(Range, i64)>> {
+    let Some(lanes) = found.try_get::<_, Option<Vec<LaneId>>>("freed_lanes")? else {
+        return Ok(Vec::new());
+    };
+    let ranks: Vec<i16> = found.try_get("freed_ranks")?;
+    let run_ats: Vec<i64> = found.try_get("freed_run_ats")?;
+    let ranges = lanes.into_iter().zip(ranks).map(|(lane, rank)| Range { lane, rank });
+    Ok(ranges.zip(run_ats).collect())
 }
 
 /// Reads the queues that are paused.

@@ -44,6 +44,7 @@ const MIGRATIONS: &[Script] = scripts![
     9 => "0009_application_submit.sql",
     10 => "0010_application_finish.sql",
     16 => "0016_start_times_drain_revocations.sql",
+    17 => "0017_workflows.sql",
 ];
 
 /// The newest version that this program knows.

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::days;
 use super::error::{Fault, Result};
 use super::filter::Verdict;
+use super::links::{self, Linked};
 use super::row;
 use super::snapshot::Snapshot;
 
@@ -150,11 +151,14 @@ async fn read(snapshot: &Snapshot<'_>, tenant: &TenantName, ids: &[Uuid]) -> Res
         "/* task.page */ SELECT {columns} FROM {tables}
          WHERE task.id = ANY($1) AND lane.tenant = $2"
     );
-    let mut tasks = HashMap::default();
+    let (mut tasks, mut linked) = (HashMap::default(), Vec::new());
     for part in days::apart(ids.iter().copied()) {
         for found in snapshot.query(&select, &[&part, &tenant.as_str()]).await? {
             match row::task(&found) {
-                Ok(task) => drop(tasks.insert(row::uuid(task.id), task)),
+                Ok(task) => {
+                    linked.push(Linked::read(&found)?);
+                    tasks.insert(row::uuid(task.id), task);
+                }
                 // One damaged row must not hide the others.
                 Err(fault @ Fault::Corrupt { .. }) => {
                     tracing::error!(%fault, "a task cannot be shown");
@@ -163,5 +167,7 @@ async fn read(snapshot: &Snapshot<'_>, tenant: &TenantName, ids: &[Uuid]) -> Res
             }
         }
     }
-    Ok(ids.iter().filter_map(|id| tasks.remove(id)).collect())
+    let mut tasks: Vec<_> = ids.iter().filter_map(|id| tasks.remove(id)).collect();
+    links::fill(snapshot.client(), &mut tasks, &linked).await?;
+    Ok(tasks)
 }

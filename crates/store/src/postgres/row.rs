@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::back_off::BackOff;
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::progress::{Progress, ReportedProgress};
 use duly_core::state::Status;
@@ -22,14 +22,15 @@ pub(super) const TASK_COLUMNS: &str = "task.id, task.status, task.epoch, task.se
     task.run_at, task.created_at, task.granted_at, task.finished_at, task.run, task.charged, \
     task.retries, task.losses, task.timeout_ms, task.back_off, task.error, task.labels, \
     task.result, task.payload, lane.tenant, lane.queue, lane.type, session.name, progress.at, \
-    progress.done, progress.total, progress.message, progress.checkpoint, task.deadline_or_start";
+    progress.done, progress.total, progress.message, progress.checkpoint, task.deadline_or_start, \
+    task.links, task.workflow";
 
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "duly.task JOIN duly.lane ON lane.id = task.lane \
     LEFT JOIN duly.session ON session.id = task.session \
     LEFT JOIN duly.progress ON progress.task = task.id";
 
-/// Reads a row of [`TASK_COLUMNS`].
+/// Reads a row of [`TASK_COLUMNS`], without what ties the task to others, see [`super::links`].
 pub(super) fn task(row: &Row) -> Result<Task> {
     let id: Uuid = row.try_get(0)?;
     let count = |index, column| count("task", column, id, row.try_get(index)?);
@@ -111,6 +112,14 @@ pub(super) fn session_uuid(id: SessionId) -> Uuid {
 
 pub(super) fn session_id(id: Uuid) -> SessionId {
     SessionId::from_bytes(id.into_bytes())
+}
+
+pub(super) fn workflow_uuid(id: WorkflowId) -> Uuid {
+    Uuid::from_bytes(*id.as_bytes())
+}
+
+pub(super) fn workflow_id(id: Uuid) -> WorkflowId {
+    WorkflowId::from_bytes(id.into_bytes())
 }
 
 pub(super) fn instant(millis: i64) -> Timestamp {

@@ -1,7 +1,7 @@
 //! Reading: a transaction that writes nothing and whose statements all see one moment. It ends when
 //! it is dropped, and a statement in it may take only so long as any other.
 
-use deadpool_postgres::{Client, Transaction};
+use deadpool_postgres::{Client, GenericClient, Transaction};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
@@ -29,6 +29,11 @@ impl Snapshot<'_> {
     ) -> Result<Vec<Row>> {
         let statement = self.transaction.prepare_cached(statement).await?;
         Ok(self.transaction.query(&statement, parameters).await?)
+    }
+
+    /// For what reads without knowing of it.
+    pub(super) fn client(&self) -> &impl GenericClient {
+        &self.transaction
     }
 
     /// The row of a statement that has one at the most.

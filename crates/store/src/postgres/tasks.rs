@@ -11,6 +11,7 @@ use duly_core::ports::store::{
 use duly_core::task::{Attempt, Task};
 
 use super::error::Result;
+use super::links::{self, Linked};
 use super::{PostgresStore, attempts, list, row};
 
 #[async_trait]
@@ -58,7 +59,15 @@ impl PostgresStore {
     /// One task of a tenant.
     async fn read(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
         let found = self.pool.query(&one(), &[&row::uuid(id), &tenant.as_str()]).await?;
-        found.first().map(row::task).transpose()
+        let Some(found) = found.first() else { return Ok(None) };
+        let mut tasks = [row::task(found)?];
+        let linked = Linked::read(found)?;
+        if linked.is_shown() {
+            let client = self.pool.get().await?;
+            links::fill(&client, &mut tasks, &[linked]).await?;
+        }
+        let [task] = tasks;
+        Ok(Some(task))
     }
 }
 

@@ -2,10 +2,12 @@
 //! changes nothing but the database; what this node must know is applied after the commit.
 //!
 //! Every transaction takes its locks in the same order: session, tasks by their ids, due rows, grants,
-//! the rest. If two collide all the same, the server rolls one back, and it is tried again.
+//! the rest, workflows by their ids. Children of tasks that end are locked after these. If two collide all the same, the server rolls one back, and it is tried again.
 
 mod bulk;
 mod cancel;
+pub(super) mod cancel_workflow;
+pub(super) mod cascade;
 mod control;
 pub(super) mod delete;
 mod edit;
@@ -24,9 +26,14 @@ mod reap;
 mod replay;
 mod report;
 mod retry;
+pub(super) mod run_again;
 mod session;
 mod submit;
+pub(super) mod submit_workflow;
 mod take_back;
+mod then;
+mod ties;
+mod workflow_key;
 
 use std::future::Future;
 

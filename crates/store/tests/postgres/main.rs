@@ -12,4 +12,5 @@ mod retention;
 mod rights;
 mod schema;
 mod start;
+mod workflows;
 mod world;

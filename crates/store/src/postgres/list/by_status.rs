@@ -1,5 +1,6 @@
-//! Lists of tasks by status PENDING, RUNNING or FAILED, where these are few among many: found through the
-//! due table, the batches of leases and the dead letters, instead of a scan of all tasks.
+//! Lists of tasks by status BLOCKED, PENDING, RUNNING or FAILED, where these are few among many: found
+//! through the tables of blocked and due tasks, the batches of leases and the dead letters, instead of a
+//! scan of all tasks.
 
 use std::ops::Range;
 
@@ -23,7 +24,6 @@ pub(super) async fn newest_first(
     range: &Range<Uuid>,
 ) -> Result<Option<Vec<Uuid>>> {
     let statuses = &filter.statuses;
-    // Nothing is BLOCKED as long as tasks cannot wait for each other.
     let is_kept = |status: &Status| match status {
         Status::Blocked | Status::Pending | Status::Running => true,
         // Of many lanes they are read in the order of the list.
@@ -35,7 +35,10 @@ pub(super) async fn newest_first(
     }
     let mut ids = Vec::new();
     if statuses.contains(&Status::Pending) {
-        waiting(snapshot, lanes, &mut ids).await?;
+        few(snapshot, [WAITING, WAITING_IN], lanes, &mut ids).await?;
+    }
+    if statuses.contains(&Status::Blocked) && ids.len() <= FEW {
+        few(snapshot, [BLOCKED, BLOCKED_IN], lanes, &mut ids).await?;
     }
     if statuses.contains(&Status::Running) && ids.len() <= FEW {
         leased(snapshot, &mut ids).await?;
@@ -58,16 +61,23 @@ const WAITING: &str = "/* due.few */ SELECT task FROM duly.due LIMIT $1";
 const WAITING_IN: &str = "/* due.few_in */ SELECT due.task FROM unnest($2::integer[]) l(id),
         LATERAL (SELECT task FROM duly.due WHERE due.lane = l.id LIMIT $1) due LIMIT $1";
 
-/// Adds what waits in these lanes, or in all; one more than few at the most.
-async fn waiting(
+const BLOCKED: &str = "/* blocked.few */ SELECT task FROM duly.blocked LIMIT $1";
+
+const BLOCKED_IN: &str = "/* blocked.few_in */ SELECT b.task FROM unnest($2::integer[]) l(id),
+        LATERAL (SELECT task FROM duly.blocked WHERE blocked.lane = l.id LIMIT $1) b LIMIT $1";
+
+/// Adds what one of these statements finds in all lanes, or the other one in some; one more than few at
+/// the most.
+async fn few(
     snapshot: &Snapshot<'_>,
+    [everywhere, in_lanes]: [&str; 2],
     lanes: Option<&[LaneId]>,
     ids: &mut Vec<Uuid>,
 ) -> Result<()> {
     let most = i64::try_from(FEW).expect("a small number") + 1;
     let rows = match lanes {
-        None => snapshot.query(WAITING, &[&most]).await?,
-        Some(lanes) => snapshot.query(WAITING_IN, &[&most, &lanes]).await?,
+        None => snapshot.query(everywhere, &[&most]).await?,
+        Some(lanes) => snapshot.query(in_lanes, &[&most, &lanes]).await?,
     };
     for row in rows {
         ids.push(row.try_get(0)?);

@@ -45,6 +45,9 @@ impl PostgresStore {
         if snapshot.query_opt(kept, &asked).await?.is_some() {
             return Ok(true);
         }
+        if snapshot.query_opt(deleted::IS_NEEDED, &[&ids.start, &ids.end]).await?.is_some() {
+            return Ok(true);
+        }
         let (table, passed) = (day.table(), Cutoffs::PASSED);
         snapshot.query("SELECT set_config('enable_seqscan', 'on', true)", &[]).await?;
         let kept = format!(
@@ -75,6 +78,11 @@ impl PostgresStore {
         let counted = transaction.query_one(&select, &cutoffs.parameters()).await?;
         let (all, passed): (i64, i64) = (counted.try_get(0)?, counted.try_get(1)?);
         if passed < all {
+            return Ok(None);
+        }
+        let ids = day.ids();
+        let needed = transaction.query_opt(deleted::IS_NEEDED, &[&ids.start, &ids.end]).await?;
+        if needed.is_some() {
             return Ok(None);
         }
         deleted::drop_day(&transaction, day).await?;

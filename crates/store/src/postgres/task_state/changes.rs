@@ -5,9 +5,11 @@ use duly_core::state::Status;
 use duly_core::task::Failure;
 
 use super::attempts::{self, Attempt};
+use super::blocked::{self, BlockedRow};
 use super::dead_letters::{self, DeadLetter};
 use super::due::{self, DueRow};
 use super::leases::{self, EndedLease, Revocation};
+use super::settle;
 use super::state::{TaskState, write_rows};
 use crate::postgres::error::Result;
 use crate::postgres::verb::Scope;
@@ -19,6 +21,12 @@ pub(in crate::postgres) struct Changes {
     states: Vec<TaskState>,
     due_removed: Vec<DueRow>,
     due_added: Vec<DueRow>,
+    blocked_removed: Vec<BlockedRow>,
+    blocked_added: Vec<BlockedRow>,
+    /// Tasks that have ended and are tied to others.
+    settled: Vec<uuid::Uuid>,
+    /// The workflow of each task that is open again.
+    reopened: Vec<uuid::Uuid>,
     ended_leases: Vec<EndedLease>,
     /// Tasks that their handlers' transactions have ended, and whose batches learn of it now.
     acknowledged: Vec<uuid::Uuid>,
@@ -43,21 +51,37 @@ impl Changes {
             let failure = failure.expect("a task fails for a reason");
             self.dead_letters_inserted.push(DeadLetter::of(state, failure));
         }
+        self.settled.extend(state.links.map(|_| state.id));
         self.states.push(state.clone());
     }
 
-    /// Hook `replayed`: the next run of a task that had ended begins; it is PENDING now.
-    pub(in crate::postgres) fn replayed(&mut self, state: &TaskState) {
+    /// Hook `replayed`: the next run of a task that had ended begins. It is PENDING now, or BLOCKED if
+    /// edges to it are open.
+    pub(in crate::postgres) fn replayed(&mut self, state: &TaskState, open_edges: i32) {
         if state.status_before() == Status::Failed {
             self.dead_letters_deleted.push(state.id);
         }
-        self.due_added.push(DueRow::of(state));
+        if state.status == Status::Blocked {
+            self.blocked_added.push(BlockedRow::of(state, open_edges, Some(0)));
+        } else {
+            self.due_added.push(DueRow::of(state));
+        }
+        self.reopened.extend(state.workflow);
         self.states.push(state.clone());
     }
 
-    /// The task is no longer due where it was.
+    /// A BLOCKED task changes and stays BLOCKED. What its row among the blocked ones says is left alone.
+    pub(in crate::postgres) fn stays_blocked(&mut self, state: &TaskState) {
+        self.states.push(state.clone());
+    }
+
+    /// The task is no longer due where it was, or no longer BLOCKED.
     pub(in crate::postgres) fn stop_waiting(&mut self, state: &TaskState) {
-        self.due_removed.push(DueRow::of(state));
+        if state.status == Status::Blocked {
+            self.blocked_removed.push(BlockedRow::of(state, 0, None));
+        } else {
+            self.due_removed.push(DueRow::of(state));
+        }
     }
 
     /// The task's lease has ended; `acknowledged` if its holder has reported that, and so has received
@@ -92,6 +116,8 @@ impl Changes {
     pub(in crate::postgres) async fn write(mut self, scope: &mut Scope<'_>) -> Result<()> {
         self.states.sort_unstable_by_key(|state| state.id);
         write_rows(scope, &self.states).await?;
+        blocked::remove(scope, &self.blocked_removed).await?;
+        blocked::add(scope, &self.blocked_added).await?;
         due::remove(scope, &self.due_removed).await?;
         due::add(scope, &self.due_added).await?;
         leases::acknowledge(scope, &self.acknowledged).await?;
@@ -99,6 +125,9 @@ impl Changes {
         attempts::record(scope, &self.attempts).await?;
         dead_letters::delete(scope, &self.dead_letters_deleted).await?;
         dead_letters::insert(scope, &self.dead_letters_inserted).await?;
+        settle::reopen(scope, self.reopened).await?;
+        // Last, since it reads what was written before.
+        settle::settle(scope, &self.settled).await?;
         leases::revoke(scope, self.revocations).await
     }
 }

@@ -31,13 +31,13 @@ pub(in crate::postgres) async fn move_deadlines(
     Ok(())
 }
 
-/// Changes the fields of a PENDING task that do not affect where it waits.
+/// Changes the fields of a PENDING or BLOCKED task that do not affect where it waits.
 pub(in crate::postgres) async fn edit(scope: &Scope<'_>, order: &EditTask) -> Result<()> {
     let change = &order.change;
     let update = "/* edit */ UPDATE duly.task SET retries = coalesce($2, retries),
             timeout_ms = coalesce($3, timeout_ms), payload = coalesce($4, payload),
             labels = CASE WHEN $5 THEN $6 ELSE labels END
-        WHERE id = $1 AND status = 1";
+        WHERE id = $1 AND status IN (0, 1)";
     let labels = change.labels.as_ref().and_then(row::encode_labels);
     scope
         .execute(

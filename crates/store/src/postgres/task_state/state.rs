@@ -38,13 +38,17 @@ pub(in crate::postgres) struct TaskState {
     /// Of a success. A task that is written in another state has none.
     pub(in crate::postgres) result: Option<String>,
     back_off: Option<String>,
+    /// What ties it to other tasks; see the migration for its bits.
+    pub(in crate::postgres) links: Option<i32>,
+    pub(in crate::postgres) workflow: Option<Uuid>,
     /// As it was read: the condition under which it is written.
     was: (i32, Option<Uuid>, Status),
 }
 
 const COLUMNS: &str = "task.id, task.epoch, task.session, task.sequence, task.status, task.lane, \
     task.rank, task.run_at, task.granted_at, task.finished_at, task.run, task.charged, \
-    task.retries, task.losses, task.timeout_ms, task.deadline_or_start, task.error, task.back_off";
+    task.retries, task.losses, task.timeout_ms, task.deadline_or_start, task.error, task.back_off, \
+    task.links, task.workflow";
 
 impl TaskState {
     /// Locks tasks, in the order of their ids.
@@ -86,6 +90,8 @@ impl TaskState {
             error: row.try_get(16)?,
             result: None,
             back_off: row.try_get(17)?,
+            links: row.try_get(18)?,
+            workflow: row.try_get(19)?,
             was: (epoch, session, status),
         })
     }

@@ -24,7 +24,12 @@ impl Verb for CancelTasks {
     }
 }
 
-fn cancel(state: &mut TaskState, error: &Failure, now: i64, changes: &mut Changes) -> bool {
+pub(super) fn cancel(
+    state: &mut TaskState,
+    error: &Failure,
+    now: i64,
+    changes: &mut Changes,
+) -> bool {
     if state.status == Status::Cancelled {
         return true;
     }

@@ -2,15 +2,17 @@
 
 use duly_core::ports::store::{Controlled, EditTask, TaskChange};
 use duly_core::state::Status;
+use duly_core::submit::Start;
 use duly_core::time::Timestamp;
 
 use super::control::Tasks;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
 use crate::postgres::range::{Range, rank};
+use crate::postgres::row;
 use crate::postgres::task_state::changes::Changes;
-use crate::postgres::task_state::fields;
 use crate::postgres::task_state::state::TaskState;
+use crate::postgres::task_state::{blocked, fields};
 
 impl Verb for EditTask {
     type Answer = Controlled;
@@ -19,14 +21,20 @@ impl Verb for EditTask {
         let mut tasks = Tasks::lock(scope, &self.tenant, std::iter::once(self.task)).await?;
         let mut changes = Changes::default();
         let now = scope.now;
+        let mut blocked = None;
         let answer = tasks.order(self.task, |state| {
-            let waits = state.status == Status::Pending;
+            let waits = matches!(state.status, Status::Pending | Status::Blocked);
             if waits {
                 relocate(state, &self.change, now, &mut changes);
             }
+            blocked = (state.status == Status::Blocked).then(|| state.clone());
             waits
         });
         changes.write(scope).await?;
+        if let (Some(state), Some(start)) = (blocked, self.change.start) {
+            let delay = if let Start::After(delay) = start { Some(delay) } else { None };
+            blocked::set_delay(scope, &state, delay.map(row::encode_delay)).await?;
+        }
         if answer == Controlled::Done {
             fields::edit(scope, self).await?;
         }
@@ -43,7 +51,12 @@ fn relocate(state: &mut TaskState, change: &TaskChange, now: Timestamp, changes:
         state.rank = range.with_quarantine(was.range().is_quarantined()).rank;
     }
     state.run_at = change.start.map_or(state.run_at, |start| start.resolve(now).millis());
-    if (state.rank, state.run_at) != (was.rank, was.run_at) {
+    if (state.rank, state.run_at) == (was.rank, was.run_at) {
+        return;
+    }
+    if state.status == Status::Blocked {
+        changes.stays_blocked(state);
+    } else {
         changes.stop_waiting(&was);
         changes.waiting(state);
     }

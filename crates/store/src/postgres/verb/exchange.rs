@@ -18,12 +18,11 @@ use super::{Scope, Verb, finish};
 use crate::postgres::PostgresStore;
 use crate::postgres::error::Result;
 use crate::postgres::heads::{self, Look, Moment};
-use crate::postgres::lease;
 use crate::postgres::range::{LaneId, Range};
-use crate::postgres::row;
 use crate::postgres::sessions::Session;
 use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
+use crate::postgres::{lease, partitions, row};
 
 /// From this many outcomes on, they are committed in parallel with the claim that came with them, on
 /// another core of the server. A repeated call is safe: each of the two is idempotent.
@@ -32,7 +31,7 @@ const LARGE: usize = 16;
 const RANGES: usize = 16;
 
 const EXCHANGE: &str = "/* exchange */ SELECT * FROM duly.exchange(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 
 impl PostgresStore {
     pub(in crate::postgres) async fn finish_and_claim(
@@ -43,7 +42,7 @@ impl PostgresStore {
         let prepared =
             PreparedExchange { exchange, session, items: Items::sort(&exchange.finishes) };
         let mut result = if !prepared.items.slow.is_empty() {
-            self.run(&prepared).await?
+            self.run_with_days(&prepared).await?
         } else if prepared.is_large() && !prepared.sees_quarantined(self) {
             self.exchange_in_two(&prepared).await?
         } else {
@@ -56,6 +55,19 @@ impl PostgresStore {
         let finished = self.answers(&prepared, &mut result).await?;
         let next_due = self.next_due(&prepared, &result).await?;
         Ok(Exchanged { finished, leases: result.leases, next_due: next_due.map(row::instant) })
+    }
+
+    /// Tasks that come with outcomes may be of days that are not there yet.
+    async fn run_with_days(&self, prepared: &PreparedExchange<'_>) -> Result<ExchangeResult> {
+        match self.run(prepared).await {
+            Err(fault) if fault.is_missing_day() => {
+                let then = prepared.items.slow.iter().filter_map(|item| item.then.as_ref());
+                let days = partitions::of(then.flat_map(|tasks| tasks.iter()).map(|task| task.id));
+                self.server_errors.note(self.make_days(days).await)?;
+                self.run(prepared).await
+            }
+            answer => answer,
+        }
     }
 
     async fn exchange_part(
@@ -85,11 +97,15 @@ impl PostgresStore {
         );
         let (outcomes, claim) = (outcomes?, claim?);
         let is_open = outcomes.is_open && claim.is_open;
-        Ok(ExchangeResult { done: outcomes.done, is_open, ..claim })
+        let freed = outcomes.freed;
+        Ok(ExchangeResult { done: outcomes.done, is_open, freed, ..claim })
     }
 
     /// What this node learns from an exchange.
     fn note(&self, result: &ExchangeResult) {
+        let mut wakes = Wakes::default();
+        result.freed.iter().for_each(|(range, run_at)| wakes.add(*range, *run_at));
+        self.wake(wakes);
         self.clock.learn(result.now, result.sent);
         self.pauses.replace(result.paused.iter().cloned());
         self.heads.settle(result.looked_at, result.looks.iter().copied());
@@ -133,6 +149,8 @@ struct ExchangeResult {
     slow: Vec<Finished>,
     done: Vec<Uuid>,
     leases: Vec<Lease>,
+    /// Where tasks wait that the outcomes have released.
+    freed: Vec<(Range, i64)>,
     is_open: bool,
     /// Whether the session holds leases; only known where quarantined tasks matter.
     held: Option<bool>,
@@ -160,7 +178,9 @@ impl Verb for PreparedExchange<'_> {
         for look in &result.looks {
             scope.wakes.seen(look.range);
         }
-        Ok(ExchangeResult { slow, ..result })
+        let ExchangeResult { freed, .. } = &result;
+        freed.iter().for_each(|(range, run_at)| scope.wakes.add(*range, *run_at));
+        Ok(ExchangeResult { slow, freed: Vec::new(), ..result })
     }
 }
 
@@ -240,6 +260,7 @@ impl PreparedExchange<'_> {
                     &lease::default_timeout(),
                     &lease::slack(),
                     &careful,
+                    &claim.is_some_and(|claim| claim.only.is_none()),
                 ],
             )
             .await?;
@@ -266,6 +287,7 @@ async fn read(
         slow: Vec::new(),
         done: found.try_get::<_, Option<Vec<Uuid>>>("done")?.unwrap_or_default(),
         leases: lease::read(&store.lanes, client, found).await?,
+        freed: lease::freed(found)?,
         is_open: found.try_get("is_open")?,
         held: found.try_get("held")?,
         picky: found.try_get::<_, Option<bool>>("picky")?.unwrap_or(false),

@@ -8,7 +8,7 @@ use super::{Scope, Verb};
 use crate::postgres::days;
 use crate::postgres::error::Result;
 use crate::postgres::retention::Cutoffs;
-use crate::postgres::task_state::deleted::delete_tasks;
+use crate::postgres::task_state::deleted::{delete_tasks, with_open_children};
 
 /// What was found. Answers how many are gone.
 pub(in crate::postgres) struct Expire {
@@ -23,15 +23,18 @@ impl Verb for Expire {
         // A task that is about to be replayed stays; if it is not replayed it goes next time.
         let passed = Cutoffs::PASSED;
         let select = format!(
-            "/* sweep.lock */ SELECT id FROM duly.task WHERE id = ANY($4) AND {passed}
+            "/* sweep.lock */ SELECT id, coalesce(links >= 4, false) FROM duly.task WHERE id = ANY($4) AND {passed}
              ORDER BY id FOR UPDATE SKIP LOCKED"
         );
         let mut parameters = self.cutoffs.parameters().to_vec();
         parameters.push(&self.tasks);
-        let mut tasks = Vec::with_capacity(self.tasks.len());
+        let (mut tasks, mut parents) = (Vec::with_capacity(self.tasks.len()), Vec::new());
         for row in scope.query(&select, &parameters).await? {
             tasks.push(row.try_get(0)?);
+            parents.extend(row.try_get::<_, bool>(1)?.then_some(tasks[tasks.len() - 1]));
         }
+        let needed = with_open_children(scope, parents).await?;
+        tasks.retain(|task| !needed.contains(task));
         let deleted = delete_tasks(scope, &tasks).await?;
         Ok(u32::try_from(deleted).unwrap_or(u32::MAX))
     }

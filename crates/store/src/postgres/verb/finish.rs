@@ -5,13 +5,13 @@ use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::ports::store::Exchange;
 use duly_core::progress::Progress;
 use duly_core::state::{Event, Status};
-use duly_core::task::Failure;
+use duly_core::task::{Failure, NewTask};
 use duly_core::time::Timestamp;
 use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::log::{self, Logged};
-use super::{Scope, progress};
+use super::{Scope, progress, then};
 use crate::postgres::error::Result;
 use crate::postgres::row;
 use crate::postgres::task_state::changes::Changes;
@@ -30,6 +30,8 @@ pub(super) async fn finish(
     for item in items {
         answers.push(one(scope, exchange, item, &mut states, (&mut changes, &mut reports)).await?);
     }
+    // Before the outcomes: their edges are resolved and their workflows counted down after this.
+    then::store(scope, &reports.then).await?;
     changes.write(scope).await?;
     progress::keep(scope, reports.progress).await?;
     log::keep(scope, reports.logs).await?;
@@ -41,6 +43,8 @@ pub(super) async fn finish(
 struct CommittedReports<'a> {
     progress: Vec<(Uuid, &'a Progress)>,
     logs: Vec<Logged<'a>>,
+    /// Tasks that come with successes.
+    then: Vec<&'a NewTask>,
 }
 
 impl<'a> CommittedReports<'a> {
@@ -79,6 +83,11 @@ async fn one<'a>(
         return Ok(if known { Finished::Done } else { Finished::LeaseLost });
     }
     reports.add(state, item, state.charged + 1);
+    if let (Outcome::Success { .. }, Some(then)) = (&item.outcome, &item.then) {
+        reports.then.extend(then.iter());
+        // They may depend on it.
+        state.links.get_or_insert_default();
+    }
     conclude(scope, state, item, changes)?;
     Ok(Finished::Done)
 }

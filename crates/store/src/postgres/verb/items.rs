@@ -54,6 +54,7 @@ impl<'a> Items<'a> {
         !plain
             || item.progress.is_some()
             || item.log.is_some()
+            || item.then.is_some()
             || self.named_twice.contains(&row::uuid(item.task))
     }
 }

@@ -15,7 +15,7 @@ use crate::postgres::error::{Fault, Result};
 use crate::postgres::row;
 use crate::postgres::task_state::state::each;
 
-type Hash = [u8; 32];
+pub(super) type Hash = [u8; 32];
 
 /// The keys of a batch.
 #[derive(Default)]
@@ -134,12 +134,12 @@ fn hash(task: &NewTask) -> Option<Hash> {
     Some(hasher.finalize().into())
 }
 
-fn digest(bytes: &[u8], task: Uuid) -> Result<Hash> {
+pub(super) fn digest(bytes: &[u8], task: Uuid) -> Result<Hash> {
     bytes.try_into().map_err(|_| row::corrupt("idempotency", "key", task))
 }
 
 /// Keys up to this age are forgotten.
-fn oldest(scope: &Scope<'_>) -> i64 {
+pub(super) fn oldest(scope: &Scope<'_>) -> i64 {
     let ttl = i64::try_from(IDEMPOTENCY_KEY_TTL.as_millis()).expect("a day fits");
     scope.now.millis() - ttl
 }

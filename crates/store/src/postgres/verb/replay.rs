@@ -30,7 +30,7 @@ impl Verb for ReplayTasks {
                 }
                 let can = transition(state.status, Event::Replay).is_ok();
                 if can {
-                    open_run(state, run_at, &mut changes);
+                    open_run(state, run_at, 0, &mut changes);
                     opened.push(state.id);
                 }
                 can
@@ -43,14 +43,16 @@ impl Verb for ReplayTasks {
     }
 }
 
-fn open_run(state: &mut TaskState, run_at: i64, changes: &mut Changes) {
+/// Opens the next run of a task that has ended. With open edges to it, the task is BLOCKED.
+pub(super) fn open_run(state: &mut TaskState, run_at: i64, open_edges: i32, changes: &mut Changes) {
     if state.status == Status::Success {
         changes.record_success(state);
     }
     if state.sequence.is_some_and(|sequence| sequence < 0) {
         changes.acknowledge(state);
     }
-    state.transition(Event::Replay, run_at);
+    let event = if open_edges > 0 { Event::Block } else { Event::Replay };
+    state.transition(event, run_at);
     state.run += 1;
     (state.charged, state.losses) = (0, 0);
     state.rank = state.range().with_quarantine(false).rank;
@@ -59,11 +61,15 @@ fn open_run(state: &mut TaskState, run_at: i64, changes: &mut Changes) {
     // Without a session no outcome of the run before can be taken for one of this run.
     state.session = None;
     (state.error, state.result) = (None, None);
-    changes.replayed(state);
+    changes.replayed(state, open_edges);
 }
 
 /// What else a new run does not take over.
-async fn start_afresh(scope: &Scope<'_>, tasks: &[Uuid], payload: Option<&str>) -> Result<()> {
+pub(super) async fn start_afresh(
+    scope: &Scope<'_>,
+    tasks: &[Uuid],
+    payload: Option<&str>,
+) -> Result<()> {
     if tasks.is_empty() {
         return Ok(());
     }

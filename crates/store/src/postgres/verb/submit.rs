@@ -11,9 +11,11 @@ use uuid::Uuid;
 
 use super::insert::insert;
 use super::keys::Keys;
+use super::ties::Ties;
 use super::{Scope, Verb};
 use crate::postgres::error::Result;
 use crate::postgres::range::Range;
+use crate::postgres::task_state::linked::{self, NewLinked};
 use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
 use crate::postgres::{PostgresStore, partitions, row};
@@ -64,7 +66,10 @@ impl PostgresStore {
 fn is_plain(store: &PostgresStore, batch: &Submit) -> bool {
     let mut seen = HashSet::default();
     batch.tasks.iter().all(|task| {
-        task.idempotency.is_none() && store.lanes.find(&task.lane).is_some() && seen.insert(task.id)
+        task.idempotency.is_none()
+            && task.links.is_none()
+            && store.lanes.find(&task.lane).is_some()
+            && seen.insert(task.id)
     })
 }
 
@@ -85,19 +90,58 @@ impl Verb for Submit {
         }
         let made = scope.store.lanes.make(scope.transaction(), &plan.lanes).await?;
         scope.wakes.make(made);
-        let Plan { keys, new, .. } = plan;
+        let Plan { keys, new, ties, .. } = plan;
         keys.write(scope).await?;
-        let (store, mut wakes) = (scope.store, std::mem::take(&mut scope.wakes));
-        let offer = self.offer.as_ref();
-        let inserted = insert(store, scope.transaction(), &new, offer, &mut wakes).await;
-        scope.wakes = wakes;
-        let inserted: Vec<_> = inserted?.answers().collect();
+        let inserted = insert_all(scope, &new, &ties, self.offer.as_ref()).await?;
         let answer = |verdict| match verdict {
             Verdict::Known(answer) => answer,
             Verdict::New(number) => inserted[number],
+            Verdict::Again(number) => match inserted[number] {
+                blocked @ Submitted::Blocked { .. } => blocked,
+                _ => Submitted::Stored { at: scope.now },
+            },
         };
         Ok(verdicts.into_iter().map(answer).collect())
     }
+}
+
+/// Stores new tasks; answers in their order. Tasks that are tied to others are never handed off.
+async fn insert_all(
+    scope: &mut Scope<'_>,
+    new: &[&NewTask],
+    ties: &Ties,
+    offer: Option<&Claim>,
+) -> Result<Vec<Submitted>> {
+    let (linked, plain): (Vec<_>, Vec<_>) = new.iter().partition(|task| task.links.is_some());
+    let mut answers: HashMap<TaskId, Submitted> = HashMap::default();
+    if !linked.is_empty() {
+        let blocked = linked::store(scope, &with_lanes(scope, &linked)?, &ties.parents()).await?;
+        let at = scope.now;
+        answers.extend(linked.iter().map(|task| match blocked.contains(&task.id) {
+            true => (task.id, Submitted::Blocked { at }),
+            false => (task.id, Submitted::Stored { at }),
+        }));
+    }
+    if linked.is_empty() || !plain.is_empty() {
+        let (store, mut wakes) = (scope.store, std::mem::take(&mut scope.wakes));
+        let inserted = insert(store, scope.transaction(), &plain, offer, &mut wakes).await;
+        scope.wakes = wakes;
+        answers.extend(plain.iter().map(|task| task.id).zip(inserted?.answers()));
+    }
+    Ok(new.iter().map(|task| answers[&task.id]).collect())
+}
+
+/// New tasks with the numbers of their lanes, which are there.
+pub(super) fn with_lanes<'a>(
+    scope: &Scope<'_>,
+    tasks: &[&'a NewTask],
+) -> Result<Vec<NewLinked<'a>>> {
+    let with_lane = |task: &&'a NewTask| {
+        let lane = scope.wakes.made(&task.lane).or_else(|| scope.store.lanes.find(&task.lane));
+        let unknown = || row::corrupt("task", "lane", row::uuid(task.id));
+        Ok(NewLinked { task, lane: lane.ok_or_else(unknown)? })
+    };
+    tasks.iter().map(with_lane).collect()
 }
 
 /// What is to become of one task of a batch.
@@ -106,6 +150,8 @@ enum Verdict {
     Known(Submitted),
     /// Its place among those that are stored.
     New(usize),
+    /// The place of the one with the same id, which came before.
+    Again(usize),
 }
 
 /// What to do with tasks that are not stored yet.
@@ -117,7 +163,8 @@ struct Plan<'a> {
     lanes: Vec<&'a Lane>,
     lanes_named: HashSet<&'a Lane>,
     new: Vec<&'a NewTask>,
-    new_ids: HashSet<TaskId>,
+    new_ids: HashMap<TaskId, usize>,
+    ties: Ties,
 }
 
 impl<'a> Plan<'a> {
@@ -128,43 +175,41 @@ impl<'a> Plan<'a> {
             false => scope.store.lanes.hold(scope.transaction()).await?,
         };
         Ok(Self {
+            ties: Ties::lock(scope, tasks).await?,
             keys: Keys::read(scope, tasks).await?,
             room,
             lanes: Vec::new(),
             lanes_named: HashSet::default(),
             new: Vec::new(),
-            new_ids: HashSet::default(),
+            new_ids: HashMap::default(),
         })
     }
 
     fn admit(&mut self, scope: &Scope<'_>, task: &'a NewTask) -> Verdict {
-        if self.new_ids.contains(&task.id) {
+        if let Some(number) = self.new_ids.get(&task.id) {
             // The same id came before, in this very batch.
-            return Verdict::Known(Submitted::Stored { at: scope.now });
+            return Verdict::Again(*number);
         }
         if let Some(answer) = self.keys.answer(task) {
             return Verdict::Known(answer);
         }
-        if !self.has_lane(scope, &task.lane) {
+        let is_known =
+            scope.store.lanes.find(&task.lane).is_some() || self.lanes_named.contains(&task.lane);
+        if !is_known && self.lanes.len() >= self.room {
             return Verdict::Known(Submitted::LaneLimit);
         }
+        if let Some(refused) = self.ties.refuses(task) {
+            return Verdict::Known(refused);
+        }
+        if !is_known {
+            self.lanes_named.insert(&task.lane);
+            self.lanes.push(&task.lane);
+        }
+        self.ties.take(task);
         self.keys.take(task);
-        self.new_ids.insert(task.id);
+        self.new_ids.insert(task.id, self.new.len());
         self.new.push(task);
         Verdict::New(self.new.len() - 1)
-    }
-
-    /// Whether there is such a lane, or room for it.
-    fn has_lane(&mut self, scope: &Scope<'_>, lane: &'a Lane) -> bool {
-        if scope.store.lanes.find(lane).is_some() || self.lanes_named.contains(lane) {
-            return true;
-        }
-        let room = self.lanes.len() < self.room;
-        if room {
-            self.lanes_named.insert(lane);
-            self.lanes.push(lane);
-        }
-        room
     }
 }
 
@@ -177,7 +222,7 @@ async fn stored(
 ) -> Result<HashMap<TaskId, Submitted>> {
     let select = "/* submit.stored */ SELECT id, epoch, granted_at,
             coalesce(status = 2 AND session = $2 AND sequence = $3, false),
-            status = 1, lane, rank, run_at, created_at
+            status = 1, lane, rank, run_at, created_at, status = 0
         FROM duly.task WHERE id = ANY($1)";
     let session = offer.map(|offer| row::session_uuid(offer.session));
     let sequence = offer.map(|offer| row::encode_sequence(offer.sequence));
@@ -191,6 +236,7 @@ async fn stored(
                 let epoch = row::count("task", "epoch", id, found.try_get(1)?)?;
                 Submitted::HandedOff { epoch, granted_at: row::instant(at) }
             }
+            _ if found.try_get(9)? => Submitted::Blocked { at: row::instant(found.try_get(8)?) },
             _ => Submitted::Stored { at: row::instant(found.try_get(8)?) },
         };
         if found.try_get(4)? {
