@@ -38,7 +38,7 @@ impl InProcess {
         let store = Arc::new(MemoryStore::new(clock, Rules::default()));
         let random: Arc<dyn Random> = Arc::new(OsRandom::new());
         let engine = Engine::start(store, Arc::clone(&random), Config::default());
-        let registry = handlers::builtin(Guard::default());
+        let registry = handlers::builtin(Guard::new(Vec::new()));
         let (name, types) = ("in-process".to_owned(), registry.types());
         let source = engine.open_worker(LocalWorker { name, types, queues: Vec::new() }).await?;
         let config = duly_worker::Config { concurrency: 8, prefetch: 16 };
