@@ -41,6 +41,7 @@ fn task(ordinal: u32, payload_bytes: usize) -> NewTask {
         labels: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
         payload: format!("\"{}\"", "x".repeat(payload_bytes)).into(),
         idempotency: None,
+        links: None,
     }
 }
 

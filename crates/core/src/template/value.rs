@@ -136,7 +136,9 @@ pub(super) fn write_json(value: &Value, most: usize, out: &mut String) -> Result
             }
             out.push('}');
         }
-        other => return Err(format!("it is {other}, which is no JSON")),
+        ValueKind::Undefined | ValueKind::Bytes | ValueKind::Plain | ValueKind::Invalid | _ => {
+            return Err(format!("it is {}, which is no JSON", value.kind()));
+        }
     }
     room(out).map(drop)
 }

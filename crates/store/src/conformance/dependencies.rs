@@ -313,7 +313,7 @@ pub async fn an_outcome_stores_its_tasks_once(harness: Harness) {
     let lease = harness.claim_one(session).await;
     let then = [child(&harness, &[after(parent)]), child(&harness, &[after(parent)])];
     let last = child(&harness, &[after(then[0].id), after(then[1].id)]);
-    let tasks: Arc<[NewTask]> = Arc::from([then.as_slice(), &[last.clone()]].concat());
+    let tasks: Arc<[NewTask]> = Arc::from([then.as_slice(), std::slice::from_ref(&last)].concat());
     let stale = Finish { then: Some(Arc::clone(&tasks)), ..Finish::new(parent, 7, success()) };
     assert_eq!(harness.finish(session, vec![stale]).await, [Finished::LeaseLost]);
     assert_eq!(harness.store().get(&own(), last.id).await.unwrap(), None, "it was refused");
