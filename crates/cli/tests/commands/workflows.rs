@@ -38,7 +38,7 @@ impl InProcess {
         let store = Arc::new(MemoryStore::new(clock, Rules::default()));
         let random: Arc<dyn Random> = Arc::new(OsRandom::new());
         let engine = Engine::start(store, Arc::clone(&random), Config::default());
-        let registry = handlers::builtin(Guard::default());
+        let registry = handlers::builtin(Guard::new(Vec::new()));
         let (name, types) = ("in-process".to_owned(), registry.types());
         let source = engine.open_worker(LocalWorker { name, types, queues: Vec::new() }).await?;
         let config = duly_worker::Config { concurrency: 8, prefetch: 16 };
@@ -97,7 +97,8 @@ async fn the_examples_run_as_they_say() -> anyhow::Result<()> {
 async fn a_failed_workflow_ends_like_a_failed_task() -> anyhow::Result<()> {
     let server = InProcess::start().await?;
     let folder = tempfile::tempdir()?;
-    let file = write(folder.path(), "tasks: {a: {type: flaky, retries: 0, payload: {failTimes: 1}}}");
+    let file =
+        write(folder.path(), "tasks: {a: {type: flaky, retries: 0, payload: {failTimes: 1}}}");
     let ended = server.duly(&["workflow", "run", &file, "--wait=30s", "-o", "id"]).await?;
     assert_eq!(ended.code, Some(6), "{ended:?}");
     let id = ended.stdout.trim().to_owned();
