@@ -43,6 +43,8 @@ pub(super) fn lease(number: u32) -> Lease {
         granted_at: now,
         run_at: now,
         payload: "1".into(),
+        linked: false,
+        parents: None,
     }
 }
 

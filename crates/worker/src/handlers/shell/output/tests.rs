@@ -21,6 +21,8 @@ fn context() -> Context {
         granted_at: now,
         run_at: now,
         payload: "null".into(),
+        linked: false,
+        parents: None,
     })
 }
 
