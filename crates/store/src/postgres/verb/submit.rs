@@ -105,15 +105,33 @@ impl Verb for Submit {
     }
 }
 
-/// Stores new tasks; answers in their order. Tasks that are tied to others are never handed off.
+/// Stores new tasks; answers in their order. Tasks that are tied to others are never handed off, and neither
+/// are tasks that would overtake one of these in its lane.
 async fn insert_all(
     scope: &mut Scope<'_>,
     new: &[&NewTask],
     ties: &Ties,
     offer: Option<&Claim>,
 ) -> Result<Vec<Submitted>> {
-    let (linked, plain): (Vec<_>, Vec<_>) = new.iter().partition(|task| task.links.is_some());
+    let (mut plain, mut linked, mut due) = (Vec::new(), Vec::new(), HashSet::default());
+    for task in new.iter().copied() {
+        if task.links.is_some() {
+            let is_due = ties.are_met(task) && task.due_at(scope.now) <= scope.now;
+            due.extend(is_due.then_some(&task.lane));
+            linked.push(task);
+        } else if due.contains(&task.lane) {
+            linked.push(task);
+        } else {
+            plain.push(task);
+        }
+    }
     let mut answers: HashMap<TaskId, Submitted> = HashMap::default();
+    if linked.is_empty() || !plain.is_empty() {
+        let (store, mut wakes) = (scope.store, std::mem::take(&mut scope.wakes));
+        let inserted = insert(store, scope.transaction(), &plain, offer, &mut wakes).await;
+        scope.wakes = wakes;
+        answers.extend(plain.iter().map(|task| task.id).zip(inserted?.answers()));
+    }
     if !linked.is_empty() {
         let blocked = linked::store(scope, &with_lanes(scope, &linked)?, &ties.parents()).await?;
         let at = scope.now;
@@ -121,12 +139,6 @@ async fn insert_all(
             true => (task.id, Submitted::Blocked { at }),
             false => (task.id, Submitted::Stored { at }),
         }));
-    }
-    if linked.is_empty() || !plain.is_empty() {
-        let (store, mut wakes) = (scope.store, std::mem::take(&mut scope.wakes));
-        let inserted = insert(store, scope.transaction(), &plain, offer, &mut wakes).await;
-        scope.wakes = wakes;
-        answers.extend(plain.iter().map(|task| task.id).zip(inserted?.answers()));
     }
     Ok(new.iter().map(|task| answers[&task.id]).collect())
 }

@@ -51,7 +51,7 @@ impl Ties {
         parents.iter().for_each(|parent| *more.entry(*parent).or_default() += 1);
         parents.sort_unstable();
         parents.dedup();
-        let ids = linked.iter().map(|task| row::uuid(task.id));
+        let ids = tasks.iter().map(|task| row::uuid(task.id));
         let days: Vec<_> = parents.iter().copied().chain(ids).collect();
         scope.query("/* ties.keep_days */ SELECT duly.keep_days($1)", &[&days]).await?;
         if !parents.is_empty() {
@@ -130,6 +130,13 @@ impl Ties {
             }
             Some(_) => None,
         }
+    }
+
+    /// Whether all parents of a task have ended as it asks.
+    pub(super) fn are_met(&self, task: &NewTask) -> bool {
+        task.dependencies()
+            .iter()
+            .all(|it| self.parents.get(&it.parent).is_some_and(|parent| it.on.holds(parent.status)))
     }
 
     /// The task is stored: its parents have one child more.
