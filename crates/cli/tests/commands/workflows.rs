@@ -110,7 +110,7 @@ async fn a_failed_workflow_ends_like_a_failed_task() -> anyhow::Result<()> {
 
 fn write(folder: &Path, text: &str) -> String {
     let file: PathBuf = folder.join("workflow.yaml");
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, text).expect("the folder can be written");
     file.display().to_string()
 }
 
