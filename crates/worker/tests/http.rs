@@ -75,6 +75,8 @@ fn context(payload: &Value) -> Context {
         granted_at: now,
         run_at: now,
         payload: payload.to_string().into(),
+        linked: false,
+        parents: None,
     })
 }
 

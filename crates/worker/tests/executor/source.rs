@@ -282,6 +282,8 @@ pub(crate) fn lease(number: u32, task_type: &str, payload: &str) -> Lease {
         granted_at: now,
         run_at: now,
         payload: payload.into(),
+        linked: false,
+        parents: None,
     }
 }
 
