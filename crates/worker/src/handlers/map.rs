@@ -100,14 +100,14 @@ impl Handler for Map {
             keys.push((key, Condition::Success));
         }
         if let Some(Collect { r#type, payload }) = &payload.collect {
-            tasks = tasks.task_after("collect", draft(r#type, payload.as_ref()), keys)?;
+            tasks = tasks.task_after("collect", draft(r#type, payload.as_deref()), keys)?;
         }
         let mapped = Output::json(&Mapped { tasks: payload.items.len() })?;
         Ok(mapped.then(tasks.build()?))
     }
 }
 
-fn draft(task_type: &str, payload: Option<&Box<RawValue>>) -> Draft {
+fn draft(task_type: &str, payload: Option<&RawValue>) -> Draft {
     Draft {
         task_type: Some(task_type.to_owned()),
         payload: payload.map(|payload| payload.get().to_owned()),
