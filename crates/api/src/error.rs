@@ -10,6 +10,7 @@ use duly_client::wire::{Problem, ProblemField};
 use duly_core::id::TaskId;
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
+use duly_core::workflow::UNKNOWN_WORKFLOW;
 use duly_engine::command::{bulk, settings, submit, worker, workflows};
 
 macro_rules! codes {
@@ -289,7 +290,7 @@ impl From<submit::Refused> for ApiError {
                 Self::fields(vec![FieldError::of("dependencies", "TOO_MANY", detail)], 0)
             }
             submit::Refused::UnknownWorkflow => {
-                Self::fields(vec![FieldError::of("workflowId", "UNKNOWN_WORKFLOW", detail)], 0)
+                Self::fields(vec![FieldError::of("workflowId", UNKNOWN_WORKFLOW, detail)], 0)
             }
             submit::Refused::WorkflowEnded => Self::new(Code::WorkflowEnded, detail),
             submit::Refused::NotStored { .. } | submit::Refused::Unreadable { .. } => {

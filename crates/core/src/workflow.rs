@@ -229,6 +229,8 @@ pub fn broken_dependency(parent: TaskId, on: Condition, ended: Status) -> Failur
 
 /// The code of a task that was cancelled because one of its edges is broken.
 pub const DEPENDENCY_NOT_MET: &str = "DEPENDENCY_NOT_MET";
+/// The code of a field that names a workflow which is not there.
+pub const UNKNOWN_WORKFLOW: &str = "UNKNOWN_WORKFLOW";
 /// The code of a task that was cancelled with its workflow.
 pub const WORKFLOW_CANCELLED: &str = "WORKFLOW_CANCELLED";
 /// The code of a task that was cancelled since its workflow fails fast.
