@@ -37,6 +37,7 @@ pub(super) fn judging(name: &str, rows: &str) -> String {
                 WHEN $2::text IS NOT NULL AND lane.queue <> $2 THEN 1
                 WHEN $3::text IS NOT NULL AND lane.type <> $3 THEN 1
                 WHEN NOT task.status = ANY($4::smallint[]) THEN 1
+                WHEN $9::uuid IS NOT NULL AND task.workflow IS DISTINCT FROM $9 THEN 1
                 WHEN ($7::bigint IS NOT NULL OR $8) AND task.error IS NULL THEN 1
                 WHEN $5::text IS NOT NULL AND (SELECT session.name FROM duly.session
                     WHERE session.id = task.session) IS DISTINCT FROM $5 THEN 1
@@ -69,6 +70,7 @@ pub(super) struct Terms<'a> {
     /// Whether a term is about what the error says.
     of_error: bool,
     error: Option<&'a str>,
+    workflow: Option<Uuid>,
 }
 
 /// A parameter of a statement.
@@ -76,7 +78,7 @@ pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
 
 impl<'a> Terms<'a> {
     pub(super) fn new(tenant: &'a TenantName, filter: &'a Filter) -> Self {
-        let Filter { queue, task_type, labels, error, group, worker, .. } = filter;
+        let Filter { queue, task_type, labels, error, group, worker, workflow, .. } = filter;
         let statuses = Status::ALL.into_iter().filter(|status| filter.allows(*status));
         let text = |text: &str| serde_json::to_string(text).expect("a string is JSON");
         let mark = |(key, value): (&String, &String)| format!("{}:{}", text(key), text(value));
@@ -90,13 +92,14 @@ impl<'a> Terms<'a> {
             group: group.map(ErrorGroup::to_bits),
             of_error: error.is_some() || group.is_some(),
             error: error.as_deref(),
+            workflow: workflow.map(|id| Uuid::from_bytes(*id.as_bytes())),
         }
     }
 
     /// What a statement made by [`judging`] takes first.
-    pub(super) fn parameters(&self) -> [Parameter<'_>; 8] {
+    pub(super) fn parameters(&self) -> [Parameter<'_>; 9] {
         let Self { tenant, queue, task_type, statuses, worker, labels, group, of_error, .. } = self;
-        [tenant, queue, task_type, statuses, worker, labels, group, of_error]
+        [tenant, queue, task_type, statuses, worker, labels, group, of_error, &self.workflow]
     }
 
     /// What only the place of a task asks for: tenant, queue, type and error group.
@@ -139,7 +142,7 @@ impl<'a> Terms<'a> {
         tasks: impl Iterator<Item = Uuid>,
     ) -> Result<HashMap<Uuid, Verdict>> {
         let rows = "FROM duly.task LEFT JOIN duly.lane ON lane.id = task.lane
-            WHERE task.id = ANY($9)";
+            WHERE task.id = ANY($10)";
         let select = judging("task.verdicts", rows);
         let mut verdicts = HashMap::default();
         for ids in days::apart(tasks) {
@@ -222,6 +225,6 @@ pub(super) enum Lanes {
 
 /// Whether a term is about what only the task's own row says, beside its place.
 pub(super) fn needs_task(filter: &Filter) -> bool {
-    let Filter { labels, error, worker, .. } = filter;
-    !labels.is_empty() || error.is_some() || worker.is_some()
+    let Filter { labels, error, worker, workflow, .. } = filter;
+    !labels.is_empty() || error.is_some() || worker.is_some() || workflow.is_some()
 }

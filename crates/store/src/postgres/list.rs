@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use duly_core::filter::Filter;
-use duly_core::id::TaskId;
+use duly_core::id::{TaskId, WorkflowId};
 use duly_core::limits::SCAN_ROWS;
 use duly_core::ports::store::{ListTasks, TaskList};
 use duly_core::state::Status;
@@ -76,7 +76,10 @@ impl<'a> Newest<'a> {
         let below = before.map_or(ids.end, |before| before.min(ids.end));
         let ids = row::uuid(ids.start)..row::uuid(below);
         let only_failed = filter.statuses == BTreeSet::from([Status::Failed]);
-        let few = by_status::newest_first(snapshot, filter, lanes.as_deref(), &ids).await?;
+        let few = match filter.workflow {
+            Some(workflow) => Some(members(snapshot, workflow, &ids).await?),
+            None => by_status::newest_first(snapshot, filter, lanes.as_deref(), &ids).await?,
+        };
         let source = if let Some(ids) = few {
             Source::Few { ids: ids.into_iter() }
         } else if only_failed {
@@ -89,18 +92,31 @@ impl<'a> Newest<'a> {
     }
 }
 
+/// The tasks of a workflow, newest id first; one more than a page looks at, at the most.
+async fn members(
+    snapshot: &Snapshot<'_>,
+    workflow: WorkflowId,
+    ids: &Range<Uuid>,
+) -> Result<Vec<Uuid>> {
+    let select = "/* task.list.workflow */ SELECT task FROM duly.member
+        WHERE workflow = $1 AND task >= $2 AND task < $3 ORDER BY task DESC LIMIT $4";
+    let (id, most) = (Uuid::from_bytes(*workflow.as_bytes()), i64::from(SCAN_ROWS) + 1);
+    let rows = snapshot.query(select, &[&id, &ids.start, &ids.end, &most]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
 /// Tasks of all lanes. No condition on the lane is left to the planner, which might then read lane
 /// by lane and sort what it finds.
 const ALL: &str = "FROM duly.task LEFT JOIN duly.lane ON lane.id = task.lane
-    WHERE task.id >= $9 AND task.id < $10 ORDER BY task.id DESC LIMIT $11";
+    WHERE task.id >= $10 AND task.id < $11 ORDER BY task.id DESC LIMIT $12";
 
 /// Tasks of some lanes: the newest of each, and the newest of these.
-const OF_LANES: &str = "FROM unnest($12::integer[]) l(id),
+const OF_LANES: &str = "FROM unnest($13::integer[]) l(id),
         LATERAL (SELECT own.* FROM duly.task own
-                 WHERE own.lane = l.id AND own.id >= $9 AND own.id < $10
-                 ORDER BY own.id DESC LIMIT $11) task
+                 WHERE own.lane = l.id AND own.id >= $10 AND own.id < $11
+                 ORDER BY own.id DESC LIMIT $12) task
         JOIN duly.lane ON lane.id = task.lane
-    ORDER BY task.id DESC LIMIT $11";
+    ORDER BY task.id DESC LIMIT $12";
 
 /// Dead letters, newest id first.
 fn failed() -> String {

@@ -120,7 +120,10 @@ fn key_in_line(lines: &[&str], at: usize, from: usize, key: &str) -> Option<(usi
         let after = rest[place + key.len()..].trim_start_matches(['"', '\'']).trim_start();
         after.starts_with(':')
     });
-    keys.next().map(|place| (at, from + place))
+    let place = keys.next()?;
+    // A quoted key begins with its quote.
+    let is_quoted = rest[..place].ends_with(['"', '\'']);
+    Some((at, from + place - usize::from(is_quoted)))
 }
 
 fn starts_with_key(text: &str, key: &str) -> bool {
