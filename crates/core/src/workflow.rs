@@ -216,6 +216,24 @@ pub struct Workflow {
     pub cancelled: Option<String>,
 }
 
+impl Workflow {
+    /// Its last task has ended, and so many failures were not handled.
+    pub fn end(&mut self, unhandled: u64, at: Timestamp) {
+        self.status = WorkflowStatus::ended(self.cancelled.is_some(), unhandled);
+        self.finished_at = Some(at);
+    }
+
+    /// One more of its tasks is open. A workflow that had ended runs again.
+    pub fn reopen(&mut self) {
+        self.open += 1;
+        if self.status != WorkflowStatus::Running {
+            self.status = WorkflowStatus::Running;
+            self.finished_at = None;
+            self.cancelled = None;
+        }
+    }
+}
+
 /// The error of a task that was cancelled because one of its edges is broken.
 pub fn broken_dependency(parent: TaskId, on: Condition, ended: Status) -> Failure {
     let wanted = match on {

@@ -74,9 +74,7 @@ impl Model {
         let own = |task: &&Task| workflow_of(task) == Some(id) && task.status == Status::Failed;
         let failed: Vec<_> = self.tasks.values().filter(own).map(|task| task.id).collect();
         let unhandled = failed.into_iter().filter(|task| !self.is_handled(*task)).count() as u64;
-        let workflow = self.workflows.get_mut(&id).expect("looked up above");
-        workflow.status = WorkflowStatus::ended(workflow.cancelled.is_some(), unhandled);
-        workflow.finished_at = Some(now);
+        self.workflows.get_mut(&id).expect("looked up above").end(unhandled, now);
         self.failing.remove(&id);
     }
 
@@ -171,13 +169,7 @@ impl Model {
     /// A task that had ended is open again, and so is its workflow.
     pub(super) fn reopen(&mut self, id: TaskId) {
         let Some(workflow) = workflow_of(&self.tasks[&id]) else { return };
-        let workflow = self.workflows.get_mut(&workflow).expect("its tasks are there");
-        workflow.open += 1;
-        if workflow.status != WorkflowStatus::Running {
-            workflow.status = WorkflowStatus::Running;
-            workflow.finished_at = None;
-            workflow.cancelled = None;
-        }
+        self.workflows.get_mut(&workflow).expect("its tasks are there").reopen();
     }
 
     pub(super) fn retry_workflow(
