@@ -206,19 +206,19 @@ impl Model {
     }
 
     /// Those of the tasks of which no edge stays broken if all of them run again.
-    fn restartable(&self, mut tasks: BTreeSet<TaskId>) -> BTreeSet<TaskId> {
+    fn restartable(&self, mut again: BTreeSet<TaskId>) -> BTreeSet<TaskId> {
         loop {
             let stays_broken = |task: &TaskId| {
                 self.tasks[task].status != Status::Failed
                     && self.edges_to(*task).iter().any(|(parent, state)| {
-                        *state == EdgeState::Broken && !tasks.contains(parent)
+                        *state == EdgeState::Broken && !again.contains(parent)
                     })
             };
-            let stuck: Vec<_> = tasks.iter().copied().filter(stays_broken).collect();
+            let stuck: Vec<_> = again.iter().copied().filter(stays_broken).collect();
             if stuck.is_empty() {
-                return tasks;
+                return again;
             }
-            tasks.retain(|task| !stuck.contains(task));
+            again.retain(|task| !stuck.contains(task));
         }
     }
 

@@ -147,6 +147,14 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
                 }
             }
         }
+        Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
+        order => order_workflow(store, order).await,
+    }
+}
+
+/// Makes a call about workflows, or a query.
+async fn order_workflow(store: &dyn Store, call: Call) -> Answer {
+    match call {
         Call::Workflow(new) => Answer::Workflow(store.submit_workflow(new).await.unwrap()),
         Call::CancelWorkflow(tenant, id) => {
             let answer = store.cancel_workflow(&tenant, id, "enough".to_owned()).await;
@@ -169,7 +177,6 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
                 }
             }
         }
-        Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
         read => look(store, read).await,
     }
 }

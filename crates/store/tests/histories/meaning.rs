@@ -100,6 +100,18 @@ impl Known {
                 let settings = Settings { loss_limit, ..Settings::default() };
                 Call::Settings(PutSettings { expected, settings, comment: None })
             }
+            step @ (Step::Workflow { .. }
+            | Step::OrderWorkflow { .. }
+            | Step::ReplayDownstream { .. }
+            | Step::Cascade) => return self.about_workflows(step),
+            Step::Read(read) => self.read(read),
+            Step::Again { back } => pick(&self.calls, back)?.clone(),
+            Step::Advance(_) | Step::Crash => return None,
+        })
+    }
+
+    fn about_workflows(&mut self, step: Step) -> Option<Call> {
+        Some(match step {
             Step::Workflow { tasks, fail_fast, key } => self.workflow(&tasks, fail_fast, key),
             Step::OrderWorkflow { back, order, foreign } => {
                 let (id, other) = *pick(&self.workflows_for(order), back)?;
@@ -116,9 +128,7 @@ impl Known {
                 Call::ReplayDownstream(owner, tasks[0], run)
             }
             Step::Cascade => Call::Cascade,
-            Step::Read(read) => self.read(read),
-            Step::Again { back } => pick(&self.calls, back)?.clone(),
-            Step::Advance(_) | Step::Crash => return None,
+            _ => return None,
         })
     }
 

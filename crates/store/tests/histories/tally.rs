@@ -159,6 +159,28 @@ impl Tally {
                 let conflict = matches!(put, Put::Conflict { .. });
                 self.count(if conflict { "settings Conflict" } else { "settings Done" });
             }
+            (_, Answer::Pages(pages)) => self.note_pages(call, pages),
+            (_, Answer::IsQueue(known)) => self.count(format!("pause or resume {known}")),
+            (_, Answer::QueuePosition(Some(_))) => self.count("place in a queue"),
+            (_, Answer::IsOpen(open)) => self.count(format!("beat {open}")),
+            (Call::End { why, .. }, Answer::PutBack(held)) if !held.is_empty() => {
+                self.count(format!("end {why:?} with leases"));
+            }
+            _ => self.note_workflows(call, answer),
+        }
+        self.note_released(call, before, after);
+        let lost = |task: &&Task| {
+            let ran = before.get(&task.id).is_some_and(|it| it.status == Status::Running);
+            let code = task.error.as_ref().map(|error| error.code.as_str());
+            ran && task.status == Status::Failed && code == Some("WORKER_LOST")
+        };
+        for _ in after.values().filter(lost) {
+            self.count("loss leads to the dead letters");
+        }
+    }
+
+    fn note_workflows(&mut self, call: &Call, answer: &Answer) {
+        match (call, answer) {
             (Call::Workflow(_), Answer::Workflow(answer)) => {
                 let name = format!("{answer:?}");
                 let name = name.split([' ', '{']).next().unwrap_or_default().to_owned();
@@ -176,20 +198,16 @@ impl Tally {
             (_, Answer::ReplayedDownstream(ReplayedDownstream::Done { tasks: 1.. })) => {
                 self.count("replay with what depends on it");
             }
-            (_, Answer::Pages(pages)) => self.note_pages(call, pages),
-            (_, Answer::IsQueue(known)) => self.count(format!("pause or resume {known}")),
-            (_, Answer::QueuePosition(Some(_))) => self.count("place in a queue"),
-            (_, Answer::IsOpen(open)) => self.count(format!("beat {open}")),
-            (Call::End { why, .. }, Answer::PutBack(held)) if !held.is_empty() => {
-                self.count(format!("end {why:?} with leases"));
-            }
             _ => {}
         }
-        let lost = |task: &&Task| {
-            let ran = before.get(&task.id).is_some_and(|it| it.status == Status::Running);
-            let code = task.error.as_ref().map(|error| error.code.as_str());
-            ran && task.status == Status::Failed && code == Some("WORKER_LOST")
-        };
+    }
+
+    fn note_released(
+        &mut self,
+        call: &Call,
+        before: &BTreeMap<TaskId, Task>,
+        after: &BTreeMap<TaskId, Task>,
+    ) {
         let was = |task: &Task| before.get(&task.id).map(|task| task.status);
         let freed = |task: &&Task| {
             was(task) == Some(Status::Blocked)
@@ -202,9 +220,6 @@ impl Tally {
             for _ in after.keys().filter(|id| !before.contains_key(id)) {
                 self.count("task added by an outcome");
             }
-        }
-        for _ in after.values().filter(lost) {
-            self.count("loss leads to the dead letters");
         }
     }
 
