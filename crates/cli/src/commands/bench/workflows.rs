@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use duly_core::name::TenantName;
+use duly_core::submit::Spec;
 use duly_core::workflow::Condition;
 use duly_core::workflow::plan::Needed;
 use duly_core::workflow::request::{Member, Members, WorkflowSpec};
@@ -86,28 +87,33 @@ async fn run_workflow(world: World, spec: WorkflowSpec) -> anyhow::Result<(Durat
 }
 
 fn chain_of(tasks: usize) -> anyhow::Result<WorkflowSpec> {
-    workflow((0..tasks).map(|number| {
-        let parent = number.checked_sub(1);
-        (number, parent.into_iter().collect())
-    }))
+    let parents = |number: usize| number.checked_sub(1).into_iter().collect();
+    workflow((0..tasks).map(parents), |_| no_op(0.0))
 }
 
 fn fan_of(width: usize) -> anyhow::Result<WorkflowSpec> {
-    let middle = (1..=width).map(|number| (number, vec![0]));
-    let last = (width + 1, (1..=width).collect());
-    workflow([(0, Vec::new())].into_iter().chain(middle).chain([last]))
+    workflow(fan(width), |_| no_op(0.0))
 }
 
-/// A workflow of no-ops, each of which depends on the tasks with these numbers.
-fn workflow(tasks: impl Iterator<Item = (usize, Vec<usize>)>) -> anyhow::Result<WorkflowSpec> {
+/// One task, this many that depend on it, and one that depends on those: the parents of each.
+pub(super) fn fan(width: usize) -> impl Iterator<Item = Vec<usize>> {
+    let middle = std::iter::repeat_n(vec![0], width);
+    [Vec::new()].into_iter().chain(middle).chain([(1..=width).collect()])
+}
+
+/// A workflow of tasks with these parents. Tasks are numbered from 0, and a number leads to a spec.
+pub(super) fn workflow(
+    parents: impl Iterator<Item = Vec<usize>>,
+    spec: impl Fn(usize) -> Spec,
+) -> anyhow::Result<WorkflowSpec> {
     let key = |number: usize| format!("task-{number}");
     let needed = |number: usize| Needed { key: key(number), on: Condition::Success };
     let member = |(number, parents): (usize, Vec<usize>)| Member {
         key: key(number),
-        spec: no_op(0.0),
+        spec: spec(number),
         depends_on: parents.into_iter().map(needed).collect(),
     };
-    let members = Members::of_workflow(tasks.map(member).collect());
+    let members = Members::of_workflow(parents.enumerate().map(member).collect());
     let members = members.map_err(|flaws| anyhow::anyhow!("{flaws:?}")).context("a workflow")?;
     Ok(WorkflowSpec {
         name: "bench".to_owned(),

@@ -46,12 +46,17 @@ impl World {
         self.store.settle().await
     }
 
-    /// Ends the engine and removes its store.
-    pub(super) async fn remove(self) -> anyhow::Result<()> {
+    /// Ends the engine and closes its store.
+    pub(super) async fn close(self) -> StoreSite {
         let Self { engine, store } = self;
         engine.close().await;
         drop(engine);
-        store.close().remove().await
+        store.close()
+    }
+
+    /// Ends the engine and removes its store.
+    pub(super) async fn remove(self) -> anyhow::Result<()> {
+        self.close().await.remove().await
     }
 
     /// Submits `tasks` no-ops in batches, from a few callers at once.

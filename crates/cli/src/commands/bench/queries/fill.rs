@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use duly_core::back_off::BackOff;
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::limits::DEFAULT_PRIORITY;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
@@ -41,7 +41,8 @@ const ERRORS: [(&str, &str); 6] = [
     ("DECLINED", "card ending in # was declined"),
 ];
 
-/// Fills a file: ten times `tasks` have ended, and twice as many wait. Returns samples.
+/// Fills a file: ten times `tasks` have ended, and twice as many wait. Returns samples without
+/// workflows.
 pub(super) async fn fill(
     folder: &Path,
     tasks: usize,
@@ -64,6 +65,21 @@ pub(super) struct Samples {
     pub(super) any: Vec<TaskId>,
     /// Waiting for a worker.
     pub(super) waiting: Vec<TaskId>,
+    /// Large workflows.
+    pub(super) workflows: Vec<WorkflowId>,
+}
+
+impl Samples {
+    /// The path of a request for the sample with this number.
+    pub(super) fn fill_in(&self, path: &str, number: usize) -> String {
+        fn one<T: ToString>(of: &[T], number: usize) -> String {
+            of[number % of.len()].to_string()
+        }
+        path.replace("{id}", &one(&self.any, number))
+            .replace("{waiting}", &one(&self.waiting, number))
+            .replace("{workflow}", &one(&self.workflows, number))
+            .replace("{first workflow}", &one(&self.workflows, 0))
+    }
 }
 
 /// Turns retention off, so that no task is deleted.
