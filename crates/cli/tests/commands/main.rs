@@ -16,6 +16,7 @@ mod settings;
 mod several;
 mod verbose;
 mod worker;
+mod workflow_examples;
 mod workflows;
 
 use std::path::Path;
