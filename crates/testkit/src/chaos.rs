@@ -63,6 +63,9 @@ pub struct Config {
     pub seed: u64,
     /// How long faults are made.
     pub duration: Duration,
+    /// How many workflows clients submit in this time; what is left over they submit after it.
+    /// The more, the fewer single tasks.
+    pub workflows: u64,
     /// Which ones; all of them when empty.
     pub faults: Vec<FaultKind>,
     /// A bug to switch on.
@@ -114,7 +117,7 @@ async fn perform(
     // If the harness does not get to run, no process on this machine does.
     let _watchman = Watchman::start(&folder.join(file::NEMESIS), "server")?;
     let stop = CancellationToken::new();
-    let clients = Clients::start(folder, scene, config.seed, stop.clone())?;
+    let clients = Clients::start(config, scene, stop.clone())?;
     let tormented = torment.await;
     stop.cancel();
     clients.ended().await?;

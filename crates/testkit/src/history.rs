@@ -2,9 +2,11 @@
 //! and were told, what workers did, what was broken when, and what the server shows in the end.
 //! Their lines are [`journal::Line`](crate::journal::Line)s, on one monotonic clock.
 
-use duly_core::id::TaskId;
+use std::collections::BTreeMap;
+
+use duly_core::id::{TaskId, WorkflowId};
 use duly_core::state::Status;
-use duly_core::workflow::Condition;
+use duly_core::workflow::{Condition, WorkflowStatus};
 use serde::{Deserialize, Serialize};
 
 /// Names of the files in the folder of a run.
@@ -17,6 +19,8 @@ pub mod file {
     pub const NEMESIS: &str = "nemesis.jsonl";
     /// Lines of [`Shown`](super::Shown).
     pub const SHOWN: &str = "shown.jsonl";
+    /// Lines of [`ShownWorkflow`](super::ShownWorkflow).
+    pub const WORKFLOWS: &str = "workflows.jsonl";
     /// One [`Run`](super::Run).
     pub const RUN: &str = "run.json";
     /// What the judge found.
@@ -35,7 +39,7 @@ pub struct Call {
     pub phase: Phase,
     /// What was asked for.
     pub f: Verb,
-    /// The idempotency key of a submit, which is also the task's label `key`.
+    /// The idempotency key of a submit, which is also the label `key` of the task or workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The task, as far as it is known.
@@ -50,9 +54,50 @@ pub struct Call {
     /// `jitterSeconds` of a submit, which adds to the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_seconds: Option<f64>,
+    /// The workflow, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowId>,
+    /// The tasks of a workflow that is submitted, by their label `key`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub members: BTreeMap<String, Member>,
+    /// The tasks of a workflow as its answer names them, by their label `key`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub member_ids: BTreeMap<String, TaskId>,
     /// The status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<u16>,
+}
+
+impl Call {
+    /// A call that is about to be sent.
+    pub fn invoke(proc: u32, op: u64, f: Verb) -> Self {
+        Self {
+            proc,
+            op,
+            phase: Phase::Invoke,
+            f,
+            key: None,
+            task: None,
+            run_at: None,
+            delay_seconds: None,
+            jitter_seconds: None,
+            workflow: None,
+            members: BTreeMap::new(),
+            member_ids: BTreeMap::new(),
+            http: None,
+        }
+    }
+}
+
+/// What a client asks of one task of a workflow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// The tasks that it waits for, by their label `key`, and how each must end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<(String, Condition)>,
+    /// `delaySeconds`, which counts from the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<f64>,
 }
 
 /// A line of a call.
@@ -71,12 +116,16 @@ pub enum Phase {
 
 /// What a client can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Verb {
     /// Submit a task.
     Submit,
     /// Cancel a task.
     Cancel,
+    /// Submit a workflow with all its tasks.
+    SubmitWorkflow,
+    /// Cancel a workflow.
+    CancelWorkflow,
 }
 
 /// Something that was broken on purpose.
@@ -155,6 +204,24 @@ pub struct Shown {
     /// The tasks that it depends on, and how each must end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<(TaskId, Condition)>,
+    /// The workflow that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowId>,
+}
+
+/// A workflow as the server shows it at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownWorkflow {
+    /// The workflow.
+    pub workflow: WorkflowId,
+    /// Its label `key`.
+    pub key: Option<String>,
+    /// Where it is in its life.
+    pub status: WorkflowStatus,
+    /// Tasks that have not ended, as it counts them.
+    pub open: u64,
+    /// Whether the first failure that is not handled cancels what is open.
+    pub fail_fast: bool,
 }
 
 /// What a run was.

@@ -21,6 +21,7 @@ mod table;
 mod timeline;
 mod verdict;
 mod witness;
+mod workflows;
 
 pub use self::class::Class;
 pub use self::faults::Spell;
@@ -32,7 +33,7 @@ pub use self::verdict::{Decision, Verdict};
 
 use self::book::Book;
 use crate::effects::Effect;
-use crate::history::{Call, Fault, Run, Shown};
+use crate::history::{Call, Fault, Run, Shown, ShownWorkflow};
 use crate::journal::Line;
 
 /// Takes in the lines of a run, file by file and in any order, and decides.
@@ -63,6 +64,11 @@ impl Judge {
     /// A line of what the server shows.
     pub fn shown(&mut self, line: Line<Shown>) {
         self.0.shown(line);
+    }
+
+    /// A workflow that the server shows.
+    pub fn shown_workflow(&mut self, line: Line<ShownWorkflow>) {
+        self.0.shown_workflow(line);
     }
 
     /// All lines were taken in: tells what is wrong, and how much happened.

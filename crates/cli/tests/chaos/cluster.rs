@@ -11,9 +11,13 @@ use rand::RngCore as _;
 
 use super::{DULY, TURN};
 
+/// How many workflows are submitted.
+const WORKFLOWS: u64 = 90;
+
 /// What has to happen, or the run proves nothing: each fault has its turn in the first round.
-const AT_LEAST: [(&str, f64); 12] = [
+const AT_LEAST: [(&str, f64); 13] = [
     ("acked", 2_000.0),
+    ("workflows", WORKFLOWS as f64),
     ("delayed-starts", 300.0),
     ("kills", 6.0),
     ("pauses", 6.0),
@@ -41,6 +45,7 @@ async fn faults_of_nodes_and_their_database_break_no_promise() -> anyhow::Result
         ground: Ground::Postgres { nodes: 3, is_durable: false },
         seed: report::seeded("cluster_chaos")?.next_u64(),
         duration: Duration::from_secs(90),
+        workflows: WORKFLOWS,
         faults: Vec::new(),
         bug: None,
         healed_within: Duration::from_secs(120),

@@ -9,9 +9,13 @@ use rand::RngCore as _;
 
 use super::{DULY, TURN};
 
+/// How many workflows are submitted.
+const WORKFLOWS: u64 = 60;
+
 /// What has to happen in a minute, or the run proves nothing.
-const AT_LEAST: [(&str, f64); 8] = [
+const AT_LEAST: [(&str, f64); 9] = [
     ("acked", 2_000.0),
+    ("workflows", WORKFLOWS as f64),
     ("delayed-starts", 300.0),
     ("kills", 10.0),
     ("pauses", 5.0),
@@ -31,6 +35,7 @@ async fn a_minute_of_faults_breaks_no_promise() -> anyhow::Result<()> {
         ground: Ground::File,
         seed: report::seeded("a_minute_of_faults_breaks_no_promise")?.next_u64(),
         duration: Duration::from_secs(60),
+        workflows: WORKFLOWS,
         faults: Vec::new(),
         bug: None,
         healed_within: Duration::from_secs(90),

@@ -31,6 +31,7 @@ fn config(
         ground,
         seed: report::seeded(bug)?.next_u64(),
         duration: RUN,
+        workflows: 0,
         faults: faults.to_vec(),
         bug: Some(bug.to_owned()),
         // A bug may have broken the run for good; then waiting longer does not help.

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngCore as _, SeedableRng as _};
 
 const USAGE: &str = "usage: chaos --duly BINARY --folder FOLDER --seconds N [--seed N] \
-                     [--nodes N] [--faults kill,pause,…] [--bug NAME]";
+                     [--nodes N] [--workflows N] [--faults kill,pause,…] [--bug NAME]";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -25,7 +25,7 @@ async fn main() -> anyhow::Result<()> {
 fn parse(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Config> {
     let (mut duly, mut folder, mut seconds) = (None, None, None);
     let (mut seed, mut faults, mut bug) = (StdRng::from_os_rng().next_u64(), Vec::new(), None);
-    let mut ground = Ground::File;
+    let (mut ground, mut workflows) = (Ground::File, None);
     while let Some(flag) = arguments.next() {
         let value = arguments.next().with_context(|| format!("{flag} needs a value; {USAGE}"))?;
         match flag.as_str() {
@@ -35,14 +35,20 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Config> 
             "--seed" => seed = value.parse().context("--seed needs a number")?,
             "--faults" => faults = value.split(',').map(fault).collect::<anyhow::Result<_>>()?,
             "--nodes" => ground = on(value.parse().context("--nodes needs a number")?),
+            "--workflows" => {
+                workflows = Some(value.parse().context("--workflows needs a number")?);
+            }
             "--bug" => bug = Some(value),
             _ => bail!("{flag} is unknown; {USAGE}"),
         }
     }
+    let seconds = seconds.context(USAGE)?;
     Ok(Config {
         duly: duly.context(USAGE)?,
         folder: folder.context(USAGE)?,
-        duration: Duration::from_secs(seconds.context(USAGE)?),
+        duration: Duration::from_secs(seconds),
+        // A fifth of the tasks are of workflows then.
+        workflows: workflows.unwrap_or(seconds),
         ground,
         seed,
         faults,

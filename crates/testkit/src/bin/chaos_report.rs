@@ -29,8 +29,9 @@ fn figure(verdict: &Value, name: &str) -> String {
     }
 }
 
-const WORK: [(&str, &str); 4] = [
+const WORK: [(&str, &str); 5] = [
     ("acknowledged tasks", "acked"),
+    ("acknowledged workflows, with some of these tasks", "workflows"),
     ("executions", "executions"),
     ("of these, of tasks submitted with a delay or a jitter", "delayed_starts"),
     ("tasks executed under two epochs or more", "tasks_executed_again"),

@@ -1,26 +1,28 @@
-//! Clients that submit without a pause, write down what they ask before they ask it, and repeat
-//! what was not answered until it is. Some go away in the middle of a call, and some cancel.
+//! Clients that submit tasks and workflows without a pause, write down what they ask before they ask
+//! it, and repeat what was not answered until it is. Some go away in the middle of a call, and some
+//! cancel.
 
+mod dag;
 mod start;
+mod workflows;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use duly_client::Error;
-use duly_client::wire::{CancelRequest, DependencyOn, DependencyView, SubmitRequest};
+use duly_client::wire::{CancelRequest, DependencyOn, DependencyView, SubmitRequest, TaskView};
 use duly_core::id::TaskId;
-use duly_core::workflow::Condition;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::start::Start;
-use super::callee;
+use self::workflows::Quota;
 use super::doors::Doors;
+use super::{Config, callee};
 use crate::history::{Call, Phase, Verb, file};
 use crate::journal::Journal;
 use crate::wait::observe_for;
@@ -69,23 +71,24 @@ pub(super) struct Scene {
 struct Shared {
     scene: Scene,
     journal: Journal,
+    quota: Quota,
     ops: AtomicU64,
     stop: CancellationToken,
 }
 
 impl Clients {
     pub(super) fn start(
-        folder: &Path,
+        config: &Config,
         scene: Scene,
-        seed: u64,
         stop: CancellationToken,
     ) -> anyhow::Result<Self> {
         let mut running = JoinSet::new();
-        let journal = Journal::open(&folder.join(file::CLIENT))?;
+        let journal = Journal::open(&config.folder.join(file::CLIENT))?;
+        let quota = Quota::new(config.workflows, config.duration);
         let count = if scene.doors.count() > 1 { CLIENTS_OF_MANY } else { CLIENTS };
-        let shared = Arc::new(Shared { scene, journal, ops: AtomicU64::new(0), stop });
+        let shared = Arc::new(Shared { scene, journal, quota, ops: AtomicU64::new(0), stop });
         for proc in 0..count {
-            let random = StdRng::seed_from_u64(seed ^ (u64::from(proc) << 32));
+            let random = StdRng::seed_from_u64(config.seed ^ (u64::from(proc) << 32));
             let (shared, door) = (Arc::clone(&shared), usize::try_from(proc)?);
             let recent = VecDeque::new();
             running.spawn(Client { shared, proc, door, random, submitted: 0, recent }.run());
@@ -115,22 +118,40 @@ struct Client {
 
 impl Client {
     async fn run(mut self) -> anyhow::Result<()> {
+        let slowdown = self.shared.quota.slowdown();
         while !self.shared.stop.is_cancelled() {
             self.submitted += 1;
             let key = format!("c{}-{}", self.proc, self.submitted);
-            let start = Start::draw(&mut self.random);
-            let task = self.task(&key, start)?;
-            let submitted = self.submit(&key, &task, start).await?;
-            self.recent.extend(submitted);
-            if self.recent.len() > REMEMBERED {
-                self.recent.pop_front();
+            if self.shared.quota.take() {
+                self.workflow(&key).await?;
+            } else {
+                self.single(&key).await?;
             }
-            if let Some(task) = submitted
-                && self.happens(CANCELLED)
-            {
-                self.cancel(task).await?;
-            }
-            observe_for(Duration::from_millis(self.random.random_range(PACE))).await;
+            let pause = Duration::from_millis(self.random.random_range(PACE));
+            observe_for(pause.mul_f64(slowdown)).await;
+        }
+        // What the faults left no time for, unless the server stays away.
+        let mut is_answered = true;
+        while is_answered && self.shared.quota.take() {
+            self.submitted += 1;
+            is_answered = self.workflow(&format!("c{}-{}", self.proc, self.submitted)).await?;
+        }
+        Ok(())
+    }
+
+    /// Submits a task, and may cancel it.
+    async fn single(&mut self, key: &str) -> anyhow::Result<()> {
+        let start = Start::draw(&mut self.random);
+        let task = self.task(key, start)?;
+        let submitted = self.submit(key, task, start).await?;
+        self.recent.extend(submitted);
+        if self.recent.len() > REMEMBERED {
+            self.recent.pop_front();
+        }
+        if let Some(task) = submitted
+            && self.happens(CANCELLED)
+        {
+            self.cancel(task).await?;
         }
         Ok(())
     }
@@ -146,16 +167,8 @@ impl Client {
             self.random.random_range(0..60)
         };
         let failures = u32::from(self.happens(FAILING));
-        let callee = self.shared.scene.callee.clone().filter(|_| self.happens(HTTP));
-        let (kind, payload) = match callee {
-            Some(url) => ("http", callee::payload(&url, ms, failures)),
-            None => ("work", serde_json::json!({"ms": ms, "failures": failures})),
-        };
-        let mut task = SubmitRequest {
-            payload: Some(serde_json::value::to_raw_value(&payload)?),
-            idempotency_key: Some(key.to_owned()),
-            ..SubmitRequest::new(kind)
-        };
+        let mut task = self.work(ms, failures)?;
+        task.idempotency_key = Some(key.to_owned());
         task.labels.insert("key".to_owned(), key.to_owned());
         if self.happens(DEPENDENT) {
             task.dependencies = self.dependencies();
@@ -164,54 +177,82 @@ impl Client {
         Ok(task)
     }
 
+    /// A task that takes so many milliseconds and fails so often, for a worker or for a node.
+    fn work(&mut self, ms: u64, failures: u32) -> anyhow::Result<SubmitRequest> {
+        let callee = self.shared.scene.callee.clone().filter(|_| self.happens(HTTP));
+        let (kind, payload) = match callee {
+            Some(url) => ("http", callee::payload(&url, ms, failures)),
+            None => ("work", serde_json::json!({"ms": ms, "failures": failures})),
+        };
+        let payload = Some(serde_json::value::to_raw_value(&payload)?);
+        Ok(SubmitRequest { payload, ..SubmitRequest::new(kind) })
+    }
+
     /// Some of the last tasks, which may have ended, and how each must end.
     fn dependencies(&mut self) -> Vec<DependencyView> {
         let count = self.random.random_range(1..=3);
         let parents: BTreeSet<_> = (0..count.min(self.recent.len()))
             .map(|_| self.recent[self.random.random_range(0..self.recent.len())])
             .collect();
-        let condition = |number| match number {
-            0..600 => Condition::Done,
-            600..970 => Condition::Success,
-            _ => Condition::Failure,
-        };
         let mut depend = |parent| {
-            let on = condition(self.random.random_range(0..1000));
+            let on = dag::condition(&mut self.random);
             DependencyView::On(DependencyOn { task_id: parent, on })
         };
         parents.into_iter().map(&mut depend).collect()
     }
 
-    /// Submits until there is an answer; none at the end of the run, if the server stays away.
     async fn submit(
         &mut self,
         key: &str,
-        task: &SubmitRequest,
+        task: SubmitRequest,
         start: Start,
     ) -> anyhow::Result<Option<TaskId>> {
+        let call = start.note(Call { key: Some(key.to_owned()), ..self.call(Verb::Submit) });
+        let ask = move |client: duly_client::Client| {
+            let task = task.clone();
+            async move { client.submit(&task).await }
+        };
+        let note = |call, answer: &TaskView| Call { task: Some(answer.task_id), ..call };
+        Ok(self.repeat(call, ask, note).await?.map(|task| task.task_id))
+    }
+
+    /// Asks until there is an answer, which `note` adds to the line; none at the end of the run, if
+    /// the server stays away.
+    async fn repeat<T, F>(
+        &mut self,
+        mut call: Call,
+        ask: impl Fn(duly_client::Client) -> F,
+        note: impl Fn(Call, &T) -> Call,
+    ) -> anyhow::Result<Option<T>>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let mut last_tries = 0;
         loop {
             // Written before the request is: the time of the line is the send time.
-            let call = start.note(self.call(Verb::Submit, Some(key.to_owned()), None));
             self.shared.journal.write(&call)?;
             let client = self.shared.scene.doors.door(self.door).clone();
-            let answer = self.patiently(client.submit(task)).await;
+            let answer = self.patiently(ask(client)).await;
             let (phase, http) = judge(answer.as_ref());
             self.door += usize::from(phase != Phase::Ok);
-            let id = answer.and_then(Result::ok).map(|task| task.task_id);
-            self.shared.journal.write(Call { phase, http, task: id, ..call })?;
+            let answer = answer.and_then(Result::ok);
+            // What was asked is in the line before.
+            let line = Call { phase, http, members: BTreeMap::new(), ..call.clone() };
+            let line = answer.iter().fold(line, &note);
+            self.shared.journal.write(line)?;
             last_tries += u32::from(self.shared.stop.is_cancelled());
             if phase == Phase::Ok || last_tries > LAST_TRIES {
-                return Ok(id);
+                return Ok(answer);
             }
             anyhow::ensure!(phase != Phase::Fail, "a submit was refused with {http:?}");
             observe_for(AGAIN).await;
+            call.op = self.shared.next_op();
         }
     }
 
     /// Cancels once; whatever comes of it is written down.
     async fn cancel(&mut self, task: TaskId) -> anyhow::Result<()> {
-        let call = self.call(Verb::Cancel, None, Some(task));
+        let call = Call { task: Some(task), ..self.call(Verb::Cancel) };
         self.shared.journal.write(&call)?;
         let order = CancelRequest { reason: Some("chaos".to_owned()) };
         let client = self.shared.scene.doors.door(self.door).clone();
@@ -234,20 +275,14 @@ impl Client {
         tokio::time::timeout(patience, call).await.ok()
     }
 
-    fn call(&self, f: Verb, key: Option<String>, task: Option<TaskId>) -> Call {
-        let op = self.shared.ops.fetch_add(1, Ordering::SeqCst) + 1;
-        Call {
-            proc: self.proc,
-            op,
-            phase: Phase::Invoke,
-            f,
-            key,
-            task,
-            run_at: None,
-            delay_seconds: None,
-            jitter_seconds: None,
-            http: None,
-        }
+    fn call(&self, f: Verb) -> Call {
+        Call::invoke(self.proc, self.shared.next_op(), f)
+    }
+}
+
+impl Shared {
+    fn next_op(&self) -> u64 {
+        self.ops.fetch_add(1, Ordering::SeqCst) + 1
     }
 }
 

@@ -10,13 +10,13 @@ use duly_core::workflow::Condition;
 use futures_util::future::try_join_all;
 
 use super::doors::Doors;
-use crate::history::{Shown, file};
+use crate::history::{Shown, ShownWorkflow, file};
 use crate::journal::Journal;
-use crate::tasks::all_tasks;
+use crate::tasks::{all_tasks, all_workflows};
 use crate::wait::eventually;
 
-/// Waits until every task has ended, and writes them all down; returns how many there are. If
-/// some never end, that is written down too, for the judge to see.
+/// Waits until every task has ended, and writes them and the workflows down; returns how many tasks
+/// there are. If some never end, that is written down too, for the judge to see.
 pub(super) async fn until_quiet(
     doors: &Doors,
     folder: &Path,
@@ -38,6 +38,8 @@ pub(super) async fn until_quiet(
             journal.write(shown)?;
         }
     }
+    // After the tasks: if all had ended by then, so must all workflows have.
+    show_workflows(client, folder).await?;
     Ok(tasks.len())
 }
 
@@ -56,7 +58,22 @@ async fn shown(client: &Client, task: &TaskView) -> anyhow::Result<Shown> {
         losses: task.losses,
         attempts: attempts.collect(),
         dependencies: task.dependencies.iter().map(dependency).collect(),
+        workflow: task.workflow_id.as_deref().map(str::parse).transpose()?,
     })
+}
+
+async fn show_workflows(client: &Client, folder: &Path) -> anyhow::Result<()> {
+    let journal = Journal::open(&folder.join(file::WORKFLOWS))?;
+    for workflow in all_workflows(client).await? {
+        journal.write(ShownWorkflow {
+            workflow: workflow.workflow_id,
+            key: workflow.labels.get("key").cloned(),
+            status: workflow.status,
+            open: workflow.open,
+            fail_fast: workflow.fail_fast,
+        })?;
+    }
+    Ok(())
 }
 
 fn dependency(view: &DependencyView) -> (TaskId, Condition) {

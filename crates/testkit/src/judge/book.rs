@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use duly_core::id::TaskId;
+use duly_core::id::{TaskId, WorkflowId};
 use duly_core::state::Status;
 use duly_core::workflow::Condition;
 
 use super::faults::Faults;
 use super::procs::Procs;
+use super::workflows::Workflows;
 use crate::effects::{Effect, Ev, Kind};
-use crate::history::{Call, Fault, Run, Shown};
+use crate::history::{Call, Fault, Run, Shown, ShownWorkflow};
 use crate::journal::Line;
 
 /// Failed attempts that a server keeps per task; a list of that length may lack older ones.
@@ -25,6 +26,7 @@ pub(super) struct Book {
     places: HashMap<TaskId, usize>,
     pub(super) keys: Vec<Key>,
     key_places: HashMap<Arc<str>, usize>,
+    pub(super) workflows: Workflows,
     pub(super) procs: Procs,
     pub(super) faults: Faults,
     /// Calls that were not answered so far.
@@ -43,6 +45,7 @@ pub(super) struct Book {
 pub(super) struct OpenCall {
     pub(super) key: Option<usize>,
     pub(super) task: Option<TaskId>,
+    pub(super) workflow: Option<usize>,
 }
 
 /// Two tasks of one key, or two keys of one task.
@@ -70,12 +73,21 @@ pub(super) struct Key {
     pub(super) acked: Option<TaskId>,
     /// The task that is shown with this key.
     pub(super) shown: Option<TaskId>,
+    /// The workflow that it was submitted with, and what it was asked to wait for in it: places of
+    /// keys.
+    pub(super) workflow: Option<usize>,
+    pub(super) needs: Vec<(usize, Condition)>,
 }
 
 impl Key {
     /// Whether a submit may have made a task.
     pub(super) fn may_exist(&self) -> bool {
         self.sent > self.failed || self.acked_at.is_some()
+    }
+
+    /// The task of this key.
+    pub(super) fn task(&self) -> Option<TaskId> {
+        self.acked.or(self.shown)
     }
 }
 
@@ -117,6 +129,7 @@ pub(super) struct Final {
     pub(super) losses: u32,
     pub(super) attempts: Vec<(u32, Why)>,
     pub(super) dependencies: Vec<(TaskId, Condition)>,
+    pub(super) workflow: Option<WorkflowId>,
 }
 
 /// Why an attempt did not succeed.
@@ -149,6 +162,7 @@ impl Book {
             places: HashMap::new(),
             keys: Vec::new(),
             key_places: HashMap::new(),
+            workflows: Workflows::default(),
             procs: Procs::default(),
             faults: Faults::default(),
             open: HashMap::new(),
@@ -174,10 +188,11 @@ impl Book {
 
     pub(super) fn shown(&mut self, line: Line<Shown>) {
         let at = self.note(line.mono_ns);
-        let Shown { task: id, key, status, run, attempt, epoch, losses, attempts, dependencies } =
-            line.event;
+        let Shown { task: id, key, status, run, attempt, epoch, losses, .. } = line.event;
+        let Shown { attempts, dependencies, workflow, .. } = line.event;
         let attempts = attempts.iter().map(|(epoch, code)| (*epoch, why(code))).collect();
-        let end = Final { at, status, run, attempt, epoch, losses, attempts, dependencies };
+        let end =
+            Final { at, status, run, attempt, epoch, losses, attempts, dependencies, workflow };
         let key = key.map(|key| self.key(&key));
         if let Some(key) = key {
             let other = self.keys[key].shown.replace(id).filter(|other| *other != id);
@@ -191,6 +206,11 @@ impl Book {
         task.key = task.key.or(key);
         let twins = other.map(|(one, two)| Twins { at, keys: [one, two], tasks: [id; 2] });
         self.twins.extend(twins);
+    }
+
+    pub(super) fn shown_workflow(&mut self, line: Line<ShownWorkflow>) {
+        let at = self.note(line.mono_ns);
+        self.workflows.show(at, line.event);
     }
 
     pub(super) fn call(&mut self, line: Line<Call>) {
@@ -214,6 +234,8 @@ impl Book {
             acked_at: None,
             acked: None,
             shown: None,
+            workflow: None,
+            needs: Vec::new(),
         });
         place
     }

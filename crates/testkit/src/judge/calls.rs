@@ -5,33 +5,43 @@ use std::time::Duration;
 use duly_core::id::TaskId;
 
 use super::book::{Book, OpenCall, Twins};
+use super::workflows;
 use crate::history::{Call, Phase, Verb};
 
 /// Takes in one line of a call.
 pub(super) fn note(book: &mut Book, at: u64, call: Call) {
-    let key = call.key.as_deref().map(|key| book.key(key));
+    let is_of_workflow = matches!(call.f, Verb::SubmitWorkflow | Verb::CancelWorkflow);
+    let named = call.key.as_deref();
+    let key = named.filter(|_| !is_of_workflow).map(|key| book.key(key));
+    let workflow = named.filter(|_| is_of_workflow).map(|key| book.workflows.place(key));
     if call.phase == Phase::Invoke {
-        return sent(book, at, &call, key);
+        book.open.insert(call.op, OpenCall { key, task: call.task, workflow });
+        return sent(book, at, &call, key, workflow);
     }
     // An answer need not repeat what was asked.
     let asked = book.open.remove(&call.op).unwrap_or_default();
     let (key, task) = (key.or(asked.key), call.task.or(asked.task));
+    let workflow = workflow.or(asked.workflow);
     book.unknown_answers += u64::from(call.phase == Phase::Info);
-    match call.f {
-        Verb::Submit => submit_answered(book, at, call.phase, key, task),
-        Verb::Cancel => {
+    match (call.f, workflow) {
+        (Verb::Submit, _) => submit_answered(book, at, call.phase, key, task),
+        (Verb::SubmitWorkflow, Some(place)) => workflows::submit_answered(book, at, &call, place),
+        (Verb::CancelWorkflow, Some(place)) => {
+            workflows::cancel_answered(book, at, call.phase, place);
+        }
+        (Verb::SubmitWorkflow | Verb::CancelWorkflow, None) => {}
+        (Verb::Cancel, _) => {
             if let Some(task) = task.filter(|_| call.phase == Phase::Ok) {
                 let first = &mut book.task(task).cancelled_at;
-                *first = Some(first.map_or(at, |before| before.min(at)));
+                *first = earlier(*first, Some(at));
             }
         }
     }
 }
 
-fn sent(book: &mut Book, at: u64, call: &Call, key: Option<usize>) {
-    book.open.insert(call.op, OpenCall { key, task: call.task });
-    match call.f {
-        Verb::Submit => {
+fn sent(book: &mut Book, at: u64, call: &Call, key: Option<usize>, workflow: Option<usize>) {
+    match (call.f, workflow) {
+        (Verb::Submit, _) => {
             book.submits += 1;
             if let Some(key) = key {
                 let key = &mut book.keys[key];
@@ -40,11 +50,14 @@ fn sent(book: &mut Book, at: u64, call: &Call, key: Option<usize>) {
                 key.delayed_until = earlier(key.delayed_until, delayed_until(at, call));
             }
         }
-        Verb::Cancel => {
+        (Verb::Cancel, _) => {
             if let Some(task) = call.task {
                 book.task(task).cancel_asked = true;
             }
         }
+        (Verb::SubmitWorkflow, Some(place)) => workflows::submit_sent(book, at, call, place),
+        (Verb::CancelWorkflow, Some(place)) => workflows::cancel_sent(book, place),
+        (Verb::SubmitWorkflow | Verb::CancelWorkflow, None) => {}
     }
 }
 
@@ -67,12 +80,15 @@ fn submit_answered(
                 book.task(task).is_named = true;
             }
         }
-        Phase::Ok => acknowledged(book, at, key, task),
+        Phase::Ok => {
+            book.submits_ok += 1;
+            acknowledged(book, at, key, task);
+        }
     }
 }
 
-fn acknowledged(book: &mut Book, at: u64, key: Option<usize>, task: Option<TaskId>) {
-    book.submits_ok += 1;
+/// An answer says that there is a task of this key.
+pub(super) fn acknowledged(book: &mut Book, at: u64, key: Option<usize>, task: Option<TaskId>) {
     if let Some(key) = key {
         let first = &mut book.keys[key].acked_at;
         *first = earlier(*first, Some(at));
@@ -95,12 +111,17 @@ fn acknowledged(book: &mut Book, at: u64, key: Option<usize>, task: Option<TaskI
 /// start does not depend on the send time.
 fn delayed_until(at: u64, call: &Call) -> Option<u64> {
     let is_relative = call.delay_seconds.is_some() || call.jitter_seconds.is_some();
-    let delay = Duration::try_from_secs_f64(call.delay_seconds.unwrap_or(0.0)).ok()?;
-    let delay = u64::try_from(delay.as_nanos()).ok()?;
-    (is_relative && call.run_at.is_none()).then(|| at.saturating_add(delay))
+    let start = delay_after(at, call.delay_seconds.unwrap_or(0.0))?;
+    (is_relative && call.run_at.is_none()).then_some(start)
+}
+
+/// So many seconds after `at`.
+pub(super) fn delay_after(at: u64, seconds: f64) -> Option<u64> {
+    let delay = Duration::try_from_secs_f64(seconds).ok()?;
+    Some(at.saturating_add(u64::try_from(delay.as_nanos()).ok()?))
 }
 
 /// The smaller one of what there is.
-fn earlier<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
+pub(super) fn earlier<T: Ord + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
     one.into_iter().chain(other).min()
 }

@@ -8,11 +8,13 @@ mod leaders;
 mod losses;
 mod outcomes;
 mod sets;
+mod workflows;
 
 use super::book::{Book, Key, Task};
 use super::class::Class;
 use super::execution::{Execution, executions};
 use super::findings::{Findings, Violation};
+use super::workflows::Workflow;
 
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
@@ -30,6 +32,7 @@ pub(super) fn all(book: &Book) -> Findings {
     let mut found = Findings::default();
     sets::check_keys(book, &mut found);
     leaders::check(book, &mut found);
+    workflows::check(book, &mut found);
     for task in &book.tasks {
         let executions = executions(&task.marks);
         let key = task.key.map(|key| &book.keys[key]);
@@ -51,7 +54,10 @@ pub(super) fn all(book: &Book) -> Findings {
 
 impl Case<'_> {
     fn violation(&self, class: Class, at: u64, detail: String) -> Violation {
-        let keys = self.key.iter().map(|key| key.name.to_string()).collect();
+        // The submit of a workflow is a line about each of its tasks.
+        let workflow = self.workflow().map(|workflow| &workflow.name);
+        let keys = self.key.map(|key| &key.name).into_iter().chain(workflow);
+        let keys = keys.map(ToString::to_string).collect();
         Violation { class, detail, mono_ns: at, tasks: vec![self.task.id], keys }
     }
 
@@ -66,6 +72,12 @@ impl Case<'_> {
     fn run_of(&self, execution: &Execution) -> u32 {
         let shown = self.task.end.as_ref().map_or(0, |end| end.run);
         if execution.run > 0 { execution.run } else { shown }
+    }
+
+    /// The workflow that it was submitted with.
+    fn workflow(&self) -> Option<&Workflow> {
+        let place = self.key.and_then(|key| key.workflow)?;
+        self.book.workflows.all().get(place)
     }
 
     fn worker(&self, execution: &Execution) -> &str {

@@ -40,13 +40,19 @@ pub enum Class {
     CancelledUnasked,
     /// A task ran before the tasks that it depends on had ended as it asks.
     ChildBeforeParent,
+    /// A task does not depend on what its submit asked for.
+    EdgesChanged,
+    /// A task was granted once more, or has a second run, and nothing tells why.
+    ReleasedTwice,
+    /// A workflow has not ended as follows from its tasks.
+    WorkflowEnd,
     /// After the end of a leader no node led for too long.
     Leaderless,
 }
 
 impl Class {
     /// All of them, in the order of the table that is printed.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Lost,
         Self::Invented,
         Self::Duplicated,
@@ -64,6 +70,9 @@ impl Class {
         Self::SuccessWithoutExecution,
         Self::CancelledUnasked,
         Self::ChildBeforeParent,
+        Self::EdgesChanged,
+        Self::ReleasedTwice,
+        Self::WorkflowEnd,
         Self::Leaderless,
     ];
 
@@ -87,6 +96,9 @@ impl Class {
             Self::SuccessWithoutExecution => "success-without-execution",
             Self::CancelledUnasked => "cancelled-unasked",
             Self::ChildBeforeParent => "child-before-parent",
+            Self::EdgesChanged => "edges-changed",
+            Self::ReleasedTwice => "released-twice",
+            Self::WorkflowEnd => "workflow-end",
             Self::Leaderless => "leaderless",
         }
     }
@@ -111,6 +123,9 @@ impl Class {
             Self::SuccessWithoutExecution => "a task succeeded that no worker says it ended",
             Self::CancelledUnasked => "a task is cancelled although no client asked for it",
             Self::ChildBeforeParent => "a task ran before those that it depends on had ended",
+            Self::EdgesChanged => "a task does not depend on what its submit asked for",
+            Self::ReleasedTwice => "a task was granted again or has a second run without a cause",
+            Self::WorkflowEnd => "a workflow has not ended as follows from its tasks",
             Self::Leaderless => {
                 "the leader was killed, and no node led for more than twice the TTL"
             }

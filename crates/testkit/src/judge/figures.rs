@@ -1,6 +1,7 @@
 //! How much happened in a run: without these numbers "nothing was wrong" may mean "nothing was
 //! tried".
 
+use duly_core::workflow::WorkflowStatus;
 use serde::Serialize;
 
 use super::book::{Book, Task, Why};
@@ -23,6 +24,12 @@ pub struct Figures {
     pub acked: u64,
     /// Tasks that are shown at the end.
     pub tasks: u64,
+    /// Workflows whose submit was acknowledged.
+    pub workflows: u64,
+    /// Workflows that are shown as failed at the end.
+    pub workflows_failed: u64,
+    /// The same: cancelled.
+    pub workflows_cancelled: u64,
     /// Executions that began.
     pub executions: u64,
     /// Tasks with executions under two epochs or more.
@@ -42,7 +49,8 @@ pub struct Figures {
     /// Executions of tasks with a delay or a jitter, whose starts are judged by the send time.
     pub delayed_starts: u64,
     /// How long after its time and its acknowledgement a task first began: median. Without tasks
-    /// that have a delay or a jitter: only the server knows their exact time.
+    /// that have a delay or a jitter: only the server knows their exact time. Without tasks of
+    /// workflows that wait for others.
     pub lateness_p50_ms: f64,
     /// The same: 99th percentile.
     pub lateness_p99_ms: f64,
@@ -109,6 +117,7 @@ pub(super) fn of(book: &Book, findings: &Findings) -> Figures {
         ..Figures::default()
     };
     figures.count_faults(book);
+    figures.count_workflows(book);
     let mut lateness = Vec::new();
     for task in &book.tasks {
         figures.count_task(task);
@@ -169,6 +178,15 @@ impl Figures {
         }
     }
 
+    fn count_workflows(&mut self, book: &Book) {
+        for workflow in book.workflows.all() {
+            self.workflows += u64::from(workflow.acked_at.is_some());
+            let status = workflow.shown.as_ref().map(|(_, shown)| shown.status);
+            self.workflows_failed += u64::from(status == Some(WorkflowStatus::Failed));
+            self.workflows_cancelled += u64::from(status == Some(WorkflowStatus::Cancelled));
+        }
+    }
+
     fn count_task(&mut self, task: &Task) {
         self.acked += u64::from(task.acked_at.is_some());
         let Some(end) = &task.end else { return };
@@ -215,7 +233,7 @@ fn lateness_of(book: &Book, task: &Task) -> Option<u64> {
     let starts = task.marks.iter().filter(|mark| mark.ev == Ev::Start);
     let start = starts.map(|mark| mark.at).min()?;
     let key = task.key.map(|key| &book.keys[key]);
-    if key.is_some_and(|key| key.delayed_until.is_some()) {
+    if key.is_some_and(|key| key.delayed_until.is_some() || !key.needs.is_empty()) {
         return None;
     }
     let run_at = key.and_then(|key| key.run_at).unwrap_or(0);

@@ -23,6 +23,7 @@ fn read(folder: &Path, minima: &Minima) -> anyhow::Result<Verdict> {
     half_lines += each(&folder.join(file::EFFECTS), |line| judge.effect(line))?;
     half_lines += each(&folder.join(file::NEMESIS), |line| judge.fault(line))?;
     half_lines += each(&folder.join(file::SHOWN), |line| judge.shown(line))?;
+    half_lines += each(&folder.join(file::WORKFLOWS), |line| judge.shown_workflow(line))?;
     let (findings, figures) = judge.decide();
     let ttl = run.ttl_ms.saturating_mul(1_000_000);
     let first =

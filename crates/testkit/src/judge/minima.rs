@@ -6,8 +6,9 @@ use serde::Serialize;
 use super::figures::Figures;
 
 /// What can be asked for, by the name of its option without `--min-`.
-const KNOWN: [(&str, Figure); 14] = [
+const KNOWN: [(&str, Figure); 15] = [
     ("acked", |figures| figures.acked as f64),
+    ("workflows", |figures| figures.workflows as f64),
     ("delayed-starts", |figures| figures.delayed_starts as f64),
     ("kills", |figures| figures.kills as f64),
     ("pauses", |figures| figures.pauses as f64),

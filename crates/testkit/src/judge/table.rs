@@ -40,6 +40,10 @@ impl Verdict {
         vec![
             ("acknowledged tasks", it.acked.to_string()),
             ("shown tasks", it.tasks.to_string()),
+            ("acknowledged workflows", {
+                let (failed, cancelled) = (it.workflows_failed, it.workflows_cancelled);
+                format!("{}, {failed} failed, {cancelled} cancelled", it.workflows)
+            }),
             ("submits acknowledged", format!("{} %", it.submits_ok_percent)),
             ("unknown answers", format!("{}, and {} none", it.unknown_answers, it.unanswered)),
             ("executions", it.executions.to_string()),

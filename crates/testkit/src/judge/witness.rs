@@ -56,14 +56,15 @@ pub(super) fn of(
     violations: &[Violation],
 ) -> anyhow::Result<Vec<Witness>> {
     let mut finder = Finder::new(violations);
-    for name in [file::CLIENT, file::EFFECTS, file::SHOWN] {
+    for name in [file::CLIENT, file::EFFECTS, file::SHOWN, file::WORKFLOWS] {
         each_line(&folder.join(name), |text| finder.take(name, text))?;
     }
     let mut faults = Vec::new();
     each_line(&folder.join(file::NEMESIS), |text| told(file::NEMESIS, text, &mut faults))?;
     for witness in &mut finder.witnesses {
         // What is shown comes long after, when everything was over.
-        let times = witness.lines.iter().filter(|line| line.file != file::SHOWN);
+        let is_end = |file| [file::SHOWN, file::WORKFLOWS].contains(&file);
+        let times = witness.lines.iter().filter(|line| !is_end(line.file));
         let times = times.map(|line| line.mono_ns);
         let first = times.clone().min().unwrap_or(0).saturating_sub(2 * ttl);
         let last = times.max().unwrap_or(0);

@@ -178,6 +178,7 @@ impl Maker {
             losses: u32::try_from(lost).expect("few"),
             attempts: task.attempts,
             dependencies: Vec::new(),
+            workflow: None,
         };
         self.history.show(END, shown);
     }

@@ -1,10 +1,13 @@
 //! The files of a run in memory.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use duly_core::id::TaskId;
+use duly_core::id::{TaskId, WorkflowId};
 use duly_testkit::effects::{Effect, Ev, Kind};
-use duly_testkit::history::{Call, Edge, Fault, FaultKind, Phase, Run, Shown, Verb, file};
+use duly_testkit::history::{
+    Call, Edge, Fault, FaultKind, Member, Phase, Run, Shown, ShownWorkflow, Verb, file,
+};
 use duly_testkit::journal::Line;
 use duly_testkit::judge::{Figures, Findings, Judge};
 use serde::Serialize;
@@ -22,6 +25,7 @@ pub(crate) struct History {
     pub(crate) effects: Vec<Line<Effect>>,
     pub(crate) nemesis: Vec<Line<Fault>>,
     pub(crate) shown: Vec<Line<Shown>>,
+    pub(crate) workflows: Vec<Line<ShownWorkflow>>,
     ops: u64,
 }
 
@@ -34,6 +38,11 @@ pub(crate) fn id(name: &str) -> TaskId {
     let mut bytes = [0; 16];
     bytes[..name.len()].copy_from_slice(name.as_bytes());
     TaskId::from_bytes(bytes)
+}
+
+/// The workflow of this name.
+pub(crate) fn workflow_id(name: &str) -> WorkflowId {
+    WorkflowId::from_bytes(*id(name).as_bytes())
 }
 
 /// The time of a line in milliseconds.
@@ -58,6 +67,7 @@ impl History {
         self.effects.iter().for_each(|line| judge.effect(line.clone()));
         self.nemesis.iter().for_each(|line| judge.fault(line.clone()));
         self.shown.iter().for_each(|line| judge.shown(line.clone()));
+        self.workflows.iter().for_each(|line| judge.shown_workflow(line.clone()));
         judge.decide()
     }
 
@@ -69,6 +79,7 @@ impl History {
         write(&folder.join(file::EFFECTS), &self.effects);
         write(&folder.join(file::NEMESIS), &self.nemesis);
         write(&folder.join(file::SHOWN), &self.shown);
+        write(&folder.join(file::WORKFLOWS), &self.workflows);
     }
 
     /// A call and its answer a millisecond later; without one if it is never answered.
@@ -76,21 +87,38 @@ impl History {
         self.ops += 1;
         let submitted = f == Verb::Submit;
         let asked = Call {
-            proc: 1,
-            op: self.ops,
-            phase: Phase::Invoke,
-            f,
             key: submitted.then(|| about.key.to_owned()),
             task: (!submitted).then(|| id(about.task)),
             run_at: about.due.map(|due| EPOCH + i64::try_from(due).expect("it is near")),
             delay_seconds: about.delay.map(|ms| f64::from(ms) / 1e3),
             jitter_seconds: about.jitter.map(|ms| f64::from(ms) / 1e3),
-            http: None,
+            ..Call::invoke(1, self.ops, f)
         };
         self.client.push(line(at, asked.clone()));
         if let Some(phase) = answer {
             let task = asked.task.or((phase == Phase::Ok).then(|| id(about.task)));
             self.client.push(line(at + 1, Call { phase, task, ..asked }));
+        }
+    }
+
+    /// The same about a workflow; its cancel has no members.
+    pub(crate) fn call_workflow(
+        &mut self,
+        at: u64,
+        f: Verb,
+        answer: Option<Phase>,
+        name: &str,
+        members: BTreeMap<String, Member>,
+    ) {
+        self.ops += 1;
+        let call = Call { key: Some(name.to_owned()), ..Call::invoke(1, self.ops, f) };
+        let names: Vec<_> = members.keys().cloned().collect();
+        self.client.push(line(at, Call { members, ..call.clone() }));
+        if let Some(phase) = answer {
+            let workflow = (phase == Phase::Ok).then(|| workflow_id(name));
+            let names = names.into_iter().filter(|_| phase == Phase::Ok);
+            let member_ids = names.map(|name| (name.clone(), id(&name))).collect();
+            self.client.push(line(at + 1, Call { phase, workflow, member_ids, ..call }));
         }
     }
 
@@ -107,6 +135,10 @@ impl History {
 
     pub(crate) fn show(&mut self, at: u64, shown: Shown) {
         self.shown.push(line(at, shown));
+    }
+
+    pub(crate) fn show_workflow(&mut self, at: u64, shown: ShownWorkflow) {
+        self.workflows.push(line(at, shown));
     }
 }
 

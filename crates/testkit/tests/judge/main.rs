@@ -16,3 +16,4 @@ mod program;
 mod property;
 mod script;
 mod sets;
+mod workflows;

@@ -17,7 +17,7 @@ const VALID: &str = "0 submit a ok
     15 kill w1
     1500-1510 w2 runs a 2 success
     shown a SUCCESS 2 lost=1";
-const FILES: [&str; 4] = [file::CLIENT, file::EFFECTS, file::NEMESIS, file::SHOWN];
+const FILES: [&str; 5] = [file::CLIENT, file::EFFECTS, file::NEMESIS, file::SHOWN, file::WORKFLOWS];
 
 fn folder(script: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,7 +8,9 @@
 //! - `5-9 pause w1`, `5 kill server`
 //! - `shown a SUCCESS 1` with the epochs of `lost=1,2`, `timeout=3`, `failed=4`, and `attempt=`,
 //!   `losses=`, `key=`, `run=` where they are to differ from what follows from those; with
-//!   `after=b:success` for a task that it depends on
+//!   `after=b:success+c:done` for the tasks that it depends on, and with `workflow=f`
+//! - `0 submit-workflow f ok tasks=a,b<a:success+c:done`, `5 cancel-workflow f ok`
+//! - `shown-workflow f SUCCESS` with `open=1`, `fail-fast=true`, `id=g`
 
 use std::collections::HashMap;
 
@@ -16,10 +18,10 @@ use duly_core::id::TaskId;
 use duly_core::state::Status;
 use duly_core::workflow::Condition;
 use duly_testkit::effects::{Effect, Ev, Kind};
-use duly_testkit::history::{FaultKind, Phase, Shown, Verb};
+use duly_testkit::history::{FaultKind, Member, Phase, Shown, ShownWorkflow, Verb};
 use serde::de::DeserializeOwned;
 
-use crate::history::{About, History, effect, id};
+use crate::history::{About, History, effect, id, workflow_id};
 
 /// When everything is shown.
 const END: u64 = 1_000_000;
@@ -73,6 +75,23 @@ impl Event<'_> {
                 let answer = (answer != "open").then(|| word::<Phase>(answer));
                 let about = About { key, task, due, delay, jitter };
                 history.call(number(times.0), word::<Verb>(call), answer, &about);
+            }
+            ["shown-workflow", name, status] => {
+                let option = |key: &str| self.options.get(key).copied();
+                let shown = ShownWorkflow {
+                    workflow: workflow_id(option("id").unwrap_or(name)),
+                    key: Some(name.to_owned()),
+                    status: word(status),
+                    open: option("open").map_or(0, number),
+                    fail_fast: option("fail-fast").is_some(),
+                };
+                history.show_workflow(END, shown);
+            }
+            [_, call @ ("submit-workflow" | "cancel-workflow"), name, answer] => {
+                let answer = (answer != "open").then(|| word::<Phase>(answer));
+                let tasks = self.options.get("tasks").into_iter();
+                let members = tasks.flat_map(|text| text.split(',')).map(member).collect();
+                history.call_workflow(number(times.0), word::<Verb>(call), answer, name, members);
             }
             [_, kind, target] => {
                 let kind: FaultKind = word(kind);
@@ -131,13 +150,28 @@ impl Event<'_> {
             epoch,
             losses: count("losses", lost),
             attempts,
-            dependencies: self.options.get("after").into_iter().map(|text| after(text)).collect(),
+            dependencies: self.options.get("after").map_or_else(Vec::new, |text| after(text)),
+            workflow: self.options.get("workflow").map(|name| workflow_id(name)),
         }
     }
 }
 
-/// A task that another one depends on.
-fn after(text: &str) -> (TaskId, Condition) {
-    let (task, on) = text.split_once(':').expect("a task and a condition");
-    (id(task), word(on))
+/// The tasks that another one depends on.
+fn after(text: &str) -> Vec<(TaskId, Condition)> {
+    needs(text).into_iter().map(|(task, on)| (id(&task), on)).collect()
+}
+
+fn needs(text: &str) -> Vec<(String, Condition)> {
+    let need = |text: &str| {
+        let (task, on) = text.split_once(':').expect("a task and a condition");
+        (task.to_owned(), word(on))
+    };
+    text.split('+').map(need).collect()
+}
+
+/// A task of a workflow.
+fn member(text: &str) -> (String, Member) {
+    let (name, parents) = text.split_once('<').unwrap_or((text, ""));
+    let needs = if parents.is_empty() { Vec::new() } else { needs(parents) };
+    (name.to_owned(), Member { needs, delay_seconds: None })
 }

@@ -16,6 +16,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     let end = case.task.end.as_ref();
     let is_cancelled = end.is_some_and(|end| end.status == Status::Cancelled);
     let unasked = end.filter(|_| is_cancelled && !case.task.cancel_asked);
+    let unasked = unasked.filter(|_| !case.workflow().is_some_and(|it| it.may_cancel(case.book)));
     if let Some(end) = unasked.filter(|end| !may_be_cancelled(case.book, &end.dependencies)) {
         let detail = "no cancel was ever sent".to_owned();
         found.add(case.violation(Class::CancelledUnasked, end.at, detail));

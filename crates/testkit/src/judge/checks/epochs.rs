@@ -1,5 +1,5 @@
 //! Leases: each is executed once, epochs rise, executions overlap only where the first one was
-//! lost, and none begins early.
+//! lost, none begins early, and none follows another without a cause.
 
 use duly_core::state::Status;
 
@@ -21,7 +21,9 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     check_order(case, &by_start, found);
     for (place, execution) in by_start.iter().enumerate() {
         check_overlap(case, execution, &by_start[place + 1..], found);
+        check_successor(case, execution, found);
     }
+    check_run(case, found);
 }
 
 fn check_repeats(case: &Case<'_>, found: &mut Findings) {
@@ -94,6 +96,39 @@ fn check_overlap(
         let (epoch, next) = (execution.epoch, successor.epoch);
         let detail = format!("epoch {next} began while {epoch} ran, which was not lost");
         found.add(case.violation(Class::Overlap, at, detail));
+    }
+}
+
+/// A successor needs a cause: the execution before it is noted as failed or lost, or a fault came
+/// between that can have taken its lease away before the server knew of its start. A task that was
+/// released twice has none.
+fn check_successor(case: &Case<'_>, execution: &Execution, found: &mut Findings) {
+    let (Some(end), Some(start), Some(next)) = (&case.task.end, execution.start, execution.next)
+    else {
+        return;
+    };
+    // What was accepted is compared with what is shown elsewhere, and so is an overlap.
+    let is_judged = execution.committed.is_some() || next < execution.lasts_until(case.book);
+    let is_noted = end.why(execution.epoch).is_some() || end.is_cut();
+    let may_be_other_run = case.run_of(execution) != end.run;
+    if is_judged || is_noted || may_be_other_run || end.status == Status::Cancelled {
+        return;
+    }
+    let from = start.min(next).saturating_sub(2 * case.book.ttl());
+    let proc = case.book.procs.get(execution.proc);
+    let died = proc.gone.is_some_and(|gone| gone <= next);
+    if !died && !case.book.faults.any(from, next, |spell| spell.harms(&proc.worker)) {
+        let detail = format!("epoch {} was followed by another without a cause", execution.epoch);
+        found.add(case.violation(Class::ReleasedTwice, next, detail));
+    }
+}
+
+/// No client runs a task of a workflow again.
+fn check_run(case: &Case<'_>, found: &mut Findings) {
+    let Some(end) = case.task.end.as_ref().filter(|end| end.run > 1) else { return };
+    if case.workflow().is_some() {
+        let detail = format!("run {} is shown, and no client asked for it", end.run);
+        found.add(case.violation(Class::ReleasedTwice, end.at, detail));
     }
 }
 
