@@ -9,6 +9,7 @@ pub mod chaos;
 pub mod command;
 pub mod disk;
 pub mod effects;
+pub mod fan_in;
 pub mod history;
 pub mod journal;
 pub mod judge;

@@ -1,7 +1,9 @@
-//! Short runs of real servers and workers under faults, judged from outside. `make soak` searches
-//! for the planted bugs in the same way; see docs/chaos.md.
+//! Short runs of real servers and workers under faults, judged from outside, and workflows whose ends
+//! meet. `make soak` searches for the planted bugs in the same way; see docs/chaos.md.
 
 mod cluster;
+mod fan_in;
+mod fan_in_stores;
 mod one_server;
 
 use tokio::sync::Mutex;
