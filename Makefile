@@ -56,6 +56,8 @@ bench-page-tool: need-cargo
 
 MINUTES ?= 5
 NODES ?= 1
+# More of them leave room for fewer single tasks.
+WORKFLOWS ?= $$((60 * $(MINUTES)))
 CHAOS := target/chaos
 # Clean runs reach about twice of this.
 AT_LEAST_1 = --min-acked $$((6000 * $(MINUTES))) --min-delayed-starts $$((800 * $(MINUTES))) \
@@ -67,12 +69,13 @@ AT_LEAST_MANY = --min-acked $$((6000 * $(MINUTES))) --min-delayed-starts $$((800
            --min-database-restarts $(MINUTES) --min-terminations $(MINUTES) --min-cuts $(MINUTES) \
            --min-resets $$((4 * $(MINUTES))) --min-refusals $(MINUTES)
 
-chaos: need-cargo ## Break a real server and its workers for MINUTES=5 and judge the run (SEED=…, NODES=3)
+chaos: need-cargo ## Break a real server and its workers for MINUTES=5 and judge the run (SEED=…, NODES=3, WORKFLOWS=2000)
 	@$(CARGO) build --locked --release -p duly-cli -p duly-testkit
 	@$(if $(filter 1,$(NODES)),true,scripts/services install)
 	@target/release/chaos --duly target/release/duly --folder $(CHAOS) --nodes $(NODES) \
-	    --seconds $$((60 * $(MINUTES))) $(if $(SEED),--seed $(SEED))
-	@target/release/judge $(CHAOS) $(if $(filter 1,$(NODES)),$(AT_LEAST_1),$(AT_LEAST_MANY))
+	    --seconds $$((60 * $(MINUTES))) --workflows $(WORKFLOWS) $(if $(SEED),--seed $(SEED))
+	@target/release/judge $(CHAOS) --min-workflows $(WORKFLOWS) \
+	    $(if $(filter 1,$(NODES)),$(AT_LEAST_1),$(AT_LEAST_MANY))
 
 # The parts of `make check`; scripts/test runs them too.
 
