@@ -10,7 +10,7 @@ pub(crate) struct TextFile {
     pub(crate) text: String,
 }
 
-/// Directories that hold no source.
+/// What holds no source: directories, and the file `.git` of a worktree.
 const SKIPPED: [&str; 3] = ["target", ".git", ".duly"];
 
 /// The directory of the workspace.
@@ -54,10 +54,11 @@ fn walk(root: &Path, directory: &Path, found: &mut Vec<TextFile>) {
     for entry in std::fs::read_dir(directory).expect("a directory that can be read") {
         let path = entry.expect("an entry that can be read").path();
         let name = path.file_name().unwrap_or_default();
+        if SKIPPED.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
         if path.is_dir() {
-            if !SKIPPED.iter().any(|skipped| name == *skipped) {
-                walk(root, &path, found);
-            }
+            walk(root, &path, found);
         } else if let Ok(text) = std::fs::read_to_string(&path) {
             let path = path.strip_prefix(root).expect("below the root");
             found.push(TextFile { path: path.to_string_lossy().replace('\\', "/"), text });
