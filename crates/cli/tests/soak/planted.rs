@@ -18,6 +18,8 @@ use super::{DULY, TURN};
 const SEARCH: Duration = Duration::from_secs(480);
 /// How long faults are made in one run of a search.
 const RUN: Duration = Duration::from_secs(12);
+/// Workflows in a run that searches for a bug of theirs.
+const WORKFLOWS: u64 = 60;
 
 fn config(
     bug: &str,
@@ -41,11 +43,17 @@ fn config(
 
 /// Runs one server under these faults until the judge finds the bug.
 async fn is_caught(bug: &str, faults: &[FaultKind]) -> anyhow::Result<()> {
+    is_caught_with(bug, faults, 0).await
+}
+
+/// The same with so many workflows in each run.
+async fn is_caught_with(bug: &str, faults: &[FaultKind], workflows: u64) -> anyhow::Result<()> {
     let _turn = TURN.lock().await;
     let folder = tempfile::tempdir()?;
     let start = Instant::now();
     while start.elapsed() < SEARCH {
-        let config = config(bug, folder.path(), Ground::File, faults)?;
+        let mut config = config(bug, folder.path(), Ground::File, faults)?;
+        config.workflows = workflows;
         let stuck = run(&config).await.err();
         let verdict = judge(&config.folder, &Minima::default());
         if stuck.is_some() || verdict.verdict == Decision::Violated {
@@ -81,6 +89,16 @@ async fn an_early_acknowledgement_is_caught() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_swallowed_full_disk_is_caught() -> anyhow::Result<()> {
     is_caught("swallow-disk-full", &[FaultKind::DiskFull]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_that_is_not_counted_is_caught() -> anyhow::Result<()> {
+    is_caught_with("count-parents-once", &[FaultKind::Kill], WORKFLOWS).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_early_release_is_caught() -> anyhow::Result<()> {
+    is_caught_with("release-before-commit", &[FaultKind::Kill], WORKFLOWS).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
