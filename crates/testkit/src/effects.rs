@@ -4,6 +4,9 @@
 use duly_core::id::TaskId;
 use serde::{Deserialize, Serialize};
 
+/// The worker of all executions that nodes run themselves: which of them it was is not known.
+pub const NODES: &str = "nodes";
+
 /// One thing that a worker did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {

@@ -54,8 +54,8 @@ async fn a_minute_of_faults_breaks_no_promise() -> anyhow::Result<()> {
 fn say(verdict: &Verdict) {
     let figures = &verdict.figures;
     report::say(&format!(
-        "{} acknowledged, {} workflows, {} executions, {} kills, {} pauses, {} refusals, {} resets, {} times a \
-         full disk, {} losses, {} unknown answers: {:?}",
+        "{} acknowledged, {} workflows, {} executions, {} kills, {} pauses, {} refusals, {} resets, \
+         {} times a full disk, {} losses, {} unknown answers: {:?}",
         figures.acked,
         figures.workflows,
         figures.executions,

@@ -47,7 +47,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Config> 
         duly: duly.context(USAGE)?,
         folder: folder.context(USAGE)?,
         duration: Duration::from_secs(seconds),
-        // A fifth of the tasks are of workflows then.
+        // One a second leaves most of the run to single tasks.
         workflows: workflows.unwrap_or(seconds),
         ground,
         seed,

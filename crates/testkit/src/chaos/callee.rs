@@ -19,12 +19,9 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::effects::{Effect, Ev};
+use crate::effects::{Effect, Ev, NODES};
 use crate::journal::Journal;
 use crate::wait::observe_for;
-
-/// Under this name its lines stand: whose node called is not known.
-const NAME: &str = "nodes";
 
 /// It runs until it is dropped.
 pub(super) struct Callee {
@@ -118,7 +115,7 @@ fn effect(headers: &HeaderMap) -> anyhow::Result<Effect> {
     };
     let (_, run) = text("idempotency-key")?.rsplit_once('-').context("no run")?;
     Ok(Effect {
-        worker: NAME.to_owned(),
+        worker: NODES.to_owned(),
         pid: std::process::id(),
         task: text("duly-task-id")?.parse::<TaskId>()?,
         epoch: text("duly-epoch")?.parse()?,

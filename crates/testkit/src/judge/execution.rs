@@ -1,6 +1,8 @@
 //! The executions of one task, put together from the lines of its workers.
 
-use super::book::{Book, Mark};
+use duly_core::state::Status;
+
+use super::book::{Book, Final, Mark};
 use crate::effects::{Ev, Kind};
 
 /// What became of one lease, as its worker tells it.
@@ -57,6 +59,16 @@ impl Execution {
         let proc = book.procs.get(self.proc);
         let death = book.faults.death(&proc.worker, start);
         death.into_iter().chain(proc.gone).min().unwrap_or(u64::MAX)
+    }
+
+    /// Whether another one followed it, and the server shows no failure or loss that tells why.
+    /// Outcomes that were accepted and overlaps have checks of their own.
+    pub(super) fn is_followed_unnoted(&self, book: &Book, end: &Final) -> bool {
+        let (Some(_), Some(next)) = (self.start, self.next) else { return false };
+        let is_judged = self.committed.is_some() || next < self.lasts_until(book);
+        let is_noted = end.why(self.epoch).is_some() || end.is_cut();
+        let is_other_run = self.run > 0 && self.run != end.run;
+        !(is_judged || is_noted || is_other_run || end.status == Status::Cancelled)
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::book::{Book, Task, Why};
 use super::class::Class;
+use super::execution::executions;
 use super::faults::Spell;
 use super::findings::Findings;
 use crate::effects::{Ev, Kind};
@@ -34,6 +35,10 @@ pub struct Figures {
     pub executions: u64,
     /// Tasks with executions under two epochs or more.
     pub tasks_executed_again: u64,
+    /// Executions that another one followed although the server shows neither a failure nor a loss:
+    /// leases that it took back as not started. Faults explain nearly all of them, so that a task
+    /// that is released twice may show here alone.
+    pub followed_unnoted: u64,
     /// Attempts that were lost with their worker.
     pub lease_losses: u64,
     /// Outcomes that were refused.
@@ -120,7 +125,7 @@ pub(super) fn of(book: &Book, findings: &Findings) -> Figures {
     figures.count_workflows(book);
     let mut lateness = Vec::new();
     for task in &book.tasks {
-        figures.count_task(task);
+        figures.count_task(book, task);
         figures.count_marks(book.first, task);
         figures.count_delayed(book, task);
         lateness.extend(lateness_of(book, task));
@@ -187,12 +192,15 @@ impl Figures {
         }
     }
 
-    fn count_task(&mut self, task: &Task) {
+    fn count_task(&mut self, book: &Book, task: &Task) {
         self.acked += u64::from(task.acked_at.is_some());
         let Some(end) = &task.end else { return };
         self.tasks += 1;
         let lost = end.attempts.iter().filter(|(_, why)| *why == Why::Lost);
         self.lease_losses += length(lost.count());
+        let executions = executions(&task.marks);
+        let followed = executions.iter().filter(|it| it.is_followed_unnoted(book, end));
+        self.followed_unnoted += length(followed.count());
     }
 
     fn count_marks(&mut self, first: u64, task: &Task) {

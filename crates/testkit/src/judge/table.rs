@@ -49,6 +49,7 @@ impl Verdict {
             ("executions", it.executions.to_string()),
             ("of tasks with a delay", it.delayed_starts.to_string()),
             ("tasks executed again", it.tasks_executed_again.to_string()),
+            ("executed again, unnoted", it.followed_unnoted.to_string()),
             ("lease losses", it.lease_losses.to_string()),
             ("refused outcomes", it.refusals.to_string()),
             ("lateness", format!("{late} ms, 99 % below {latest} ms, {} early", it.early_starts)),

@@ -174,10 +174,17 @@ fn a_task_that_is_released_twice() {
     let script = script.replace("shown b SUCCESS 1", "shown b SUCCESS 2");
     judged(&script, &["released-twice"]);
     // A fault that may have made the server take the lease back is a cause.
-    judged(&format!("{script}\n35 kill server"), &[]);
     judged(&format!("{script}\n35-36 hold link"), &[]);
+    assert_eq!(parse(&format!("{script}\n35-36 hold link")).judge().1.followed_unnoted, 1);
     judged(&format!("{script}\n35 kill w2"), &[]);
+    judged(&format!("{script}\n35-36 kill server\n35-36 cut link"), &[]);
+    // One that the worker and its connection survive is not.
     judged(&format!("{script}\n35 kill w1"), &["released-twice"]);
+    judged(&format!("{script}\n35 kill server"), &["released-twice"]);
+    // Any node may have run what nodes ran.
+    let by_nodes = script.replace("w2", "nodes");
+    judged(&by_nodes, &["released-twice"]);
+    judged(&format!("{by_nodes}\n35 kill node-1"), &[]);
 }
 
 #[test]

@@ -4,10 +4,11 @@
 use duly_core::state::Status;
 
 use super::{Case, MS};
-use crate::effects::Ev;
+use crate::effects::{Ev, NODES};
 use crate::judge::book::Why;
 use crate::judge::class::Class;
 use crate::judge::execution::Execution;
+use crate::judge::faults::Spell;
 use crate::judge::findings::Findings;
 
 /// How much a start may seem early: servers keep times in whole milliseconds.
@@ -107,20 +108,21 @@ fn check_successor(case: &Case<'_>, execution: &Execution, found: &mut Findings)
     else {
         return;
     };
-    // What was accepted is compared with what is shown elsewhere, and so is an overlap.
-    let is_judged = execution.committed.is_some() || next < execution.lasts_until(case.book);
-    let is_noted = end.why(execution.epoch).is_some() || end.is_cut();
-    let may_be_other_run = case.run_of(execution) != end.run;
-    if is_judged || is_noted || may_be_other_run || end.status == Status::Cancelled {
-        return;
-    }
-    let from = start.min(next).saturating_sub(2 * case.book.ttl());
-    let proc = case.book.procs.get(execution.proc);
-    let died = proc.gone.is_some_and(|gone| gone <= next);
-    if !died && !case.book.faults.any(from, next, |spell| spell.harms(&proc.worker)) {
+    let has_cause = has_died(case, execution, start, next) || is_explained(case, execution, next);
+    if execution.is_followed_unnoted(case.book, end) && !has_cause {
         let detail = format!("epoch {} was followed by another without a cause", execution.epoch);
         found.add(case.violation(Class::ReleasedTwice, next, detail));
     }
+}
+
+/// Whether the process of an execution may have ended before `next`, and its lease with it. Of those
+/// that nodes ran it is unknown in which node, and a node that cannot reach its database loses them.
+fn has_died(case: &Case<'_>, execution: &Execution, start: u64, next: u64) -> bool {
+    let from = start.min(next).saturating_sub(2 * case.book.ttl());
+    let proc = case.book.procs.get(execution.proc);
+    let is_own = |spell: &Spell| spell.target == proc.worker || proc.worker == NODES;
+    proc.gone.is_some_and(|gone| gone <= next)
+        || case.book.faults.any(from, next, |spell| is_own(spell) && spell.harms(&proc.worker))
 }
 
 /// No client runs a task of a workflow again.
