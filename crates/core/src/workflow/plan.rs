@@ -125,7 +125,7 @@ impl Plan {
         let graph = graph(&parents);
         match toposort(&graph, None) {
             Ok(order) => {
-                Ok(Self { order: order.into_iter().map(NodeIndex::index).collect(), parents })
+                Ok(Self { order: order.into_iter().map(|node| graph[node]).collect(), parents })
             }
             Err(cycle) => {
                 let path = path_around(&graph, cycle.node_id());
@@ -172,34 +172,36 @@ fn check_children(parents: &[Vec<(usize, Condition)>], flaws: &mut Vec<Flaw>) {
     }
 }
 
-fn graph(parents: &[Vec<(usize, Condition)>]) -> DiGraph<(), ()> {
+/// Nodes are the numbers of tasks. The sort lists what was added last first, nodes as well as edges: so all
+/// are added backwards, and tasks that may start together keep their order.
+fn graph(parents: &[Vec<(usize, Condition)>]) -> DiGraph<usize, ()> {
     let mut graph = DiGraph::with_capacity(parents.len(), 0);
-    for _ in parents {
-        graph.add_node(());
+    for task in (0..parents.len()).rev() {
+        graph.add_node(task);
     }
-    // The sort lists what was added last first: so tasks that may start together keep their order.
+    let node = |task: usize| NodeIndex::new(parents.len() - 1 - task);
     for (child, own) in parents.iter().enumerate().rev() {
         for (parent, _) in own.iter().rev() {
-            graph.add_edge(NodeIndex::new(*parent), NodeIndex::new(child), ());
+            graph.add_edge(node(*parent), node(child), ());
         }
     }
     graph
 }
 
 /// A shortest way from a task on a cycle back to itself.
-fn path_around(graph: &DiGraph<(), ()>, start: NodeIndex) -> Vec<usize> {
+fn path_around(graph: &DiGraph<usize, ()>, start: NodeIndex) -> Vec<usize> {
     let mut before: HashMap<NodeIndex, NodeIndex> = HashMap::new();
     let mut waiting = VecDeque::from([start]);
     while let Some(at) = waiting.pop_front() {
         for next in graph.neighbors(at) {
             if next == start {
-                let mut path = vec![start.index()];
+                let mut path = vec![graph[start]];
                 let mut step = at;
                 while step != start {
-                    path.push(step.index());
+                    path.push(graph[step]);
                     step = before[&step];
                 }
-                path.push(start.index());
+                path.push(graph[start]);
                 path.reverse();
                 return path;
             }
@@ -209,7 +211,7 @@ fn path_around(graph: &DiGraph<(), ()>, start: NodeIndex) -> Vec<usize> {
             }
         }
     }
-    vec![start.index()]
+    vec![graph[start]]
 }
 
 #[cfg(test)]

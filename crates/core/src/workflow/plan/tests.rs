@@ -21,6 +21,14 @@ fn parents_come_first() {
 }
 
 #[test]
+fn tasks_that_may_start_together_keep_their_order() {
+    let roots = plan(&[("a", &[]), ("b", &[]), ("c", &[])]).unwrap();
+    assert_eq!(roots.order, [0, 1, 2]);
+    let fan = plan(&[("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &["b", "c"])]).unwrap();
+    assert_eq!(fan.order, [0, 1, 2, 3]);
+}
+
+#[test]
 fn every_flaw_says_where_it_is() {
     let tasks = [("a", &["a", "x", "b", "b"][..]), ("b", &[])];
     let unknown = Flaw::UnknownKey { task: 0, edge: 1, key: "x".to_owned() };
