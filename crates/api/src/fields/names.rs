@@ -14,6 +14,14 @@ pub(super) fn of<'de, W: Deserialize<'de>>() -> &'static [&'static str] {
     }
 }
 
+/// Where a name stands among these. It is looked for from `start` on first: fields are mostly sent and read
+/// in the order in which their type declares them.
+pub(super) fn position(names: &[&str], start: usize, name: &str) -> Option<usize> {
+    let (before, after) = names.split_at(start.min(names.len()));
+    let find = |part: &[&str]| part.iter().position(|known| *known == name);
+    find(after).map(|index| start + index).or_else(|| find(before))
+}
+
 /// Deserialises nothing: it fails with the names that the type asks for.
 struct NameReader;
 

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use super::names;
+
 /// The values of an object's fields, in the order of its wire type; no type has more.
 pub(super) type Values<'a> = [Option<&'a RawValue>; 20];
 
@@ -71,11 +73,13 @@ pub(crate) struct Object<'a, 'p> {
     values: Values<'a>,
     /// One bit for each field that was asked for.
     asked: Cell<u32>,
+    /// The field after the one that was asked for last.
+    next: Cell<usize>,
 }
 
 impl<'a, 'p> Object<'a, 'p> {
     pub(super) fn new(at: Pointer<'p>, names: &'static [&'static str], values: Values<'a>) -> Self {
-        Self { at, names, values, asked: Cell::new(0) }
+        Self { at, names, values, asked: Cell::new(0), next: Cell::new(0) }
     }
 
     /// A field; `null` counts as absent.
@@ -86,8 +90,9 @@ impl<'a, 'p> Object<'a, 'p> {
 
     /// A field for which `null` differs from absent.
     pub(crate) fn field_or_null(&self, name: &'static str) -> Field<'a, '_> {
-        let known = self.names.iter().position(|known| *known == name);
+        let known = names::position(self.names, self.next.get(), name);
         let index = known.expect("the server asks for fields of the wire type");
+        self.next.set(index + 1);
         self.asked.set(self.asked.get() | 1 << index);
         Field { value: self.values[index], at: self.at.field(name) }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::shorten;
+use super::{names, shorten};
 
 /// The name of a field: its index among the known ones, or the name itself.
 pub(super) enum Name {
@@ -51,7 +51,11 @@ impl<'de, F: FnMut(Name, &'de RawValue)> Visitor<'de> for ObjectVisitor<'_, F> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key_seed(NameSeed(self.names))? {
+        let mut next = 0;
+        while let Some(name) = map.next_key_seed(NameSeed { names: self.names, next })? {
+            if let Name::Known(index) = name {
+                next = index + 1;
+            }
             (self.each)(name, map.next_value()?);
         }
         Ok(())
@@ -59,7 +63,11 @@ impl<'de, F: FnMut(Name, &'de RawValue)> Visitor<'de> for ObjectVisitor<'_, F> {
 }
 
 #[derive(Clone, Copy)]
-struct NameSeed<'n>(&'n [&'n str]);
+struct NameSeed<'n> {
+    names: &'n [&'n str],
+    /// Where the name probably stands.
+    next: usize,
+}
 
 impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
     type Value = Name;
@@ -77,7 +85,7 @@ impl Visitor<'_> for NameSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Name, E> {
-        let known = self.0.iter().position(|known| *known == name);
+        let known = names::position(self.names, self.next, name);
         Ok(known.map_or_else(|| Name::Unknown(shorten(name)), Name::Known))
     }
 }
