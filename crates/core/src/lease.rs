@@ -35,10 +35,14 @@ pub struct Lease {
     pub run_at: Timestamp,
     /// JSON text.
     pub payload: Arc<str>,
-    /// Whether the task has parents or a payload to be rendered: what follows from that is filled in
-    /// before a worker gets the lease. May be spurious: the parents may have been deleted.
-    pub linked: bool,
-    /// The task's parents by key or id with their results, as JSON text.
+    /// Whether the task has parents. May be spurious: they may have been deleted.
+    pub has_parents: bool,
+    /// Whether other tasks depended on it as it was granted. May be spurious: they may have been deleted.
+    pub has_children: bool,
+    /// Whether the payload is a template, which is rendered before a worker gets the lease.
+    pub renders: bool,
+    /// The task's parents by key or id with their results, as JSON text. Filled in before a worker gets
+    /// the lease.
     pub parents: Option<Arc<str>>,
 }
 

@@ -172,7 +172,9 @@ impl NewTask {
             granted_at,
             run_at: self.due_at(granted_at),
             payload: Arc::clone(&self.payload),
-            linked: self.links.as_ref().is_some_and(|links| links.render),
+            has_parents: false,
+            has_children: false,
+            renders: self.links.as_ref().is_some_and(|links| links.render),
             parents: None,
         }
     }

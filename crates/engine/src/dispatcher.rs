@@ -2,23 +2,24 @@
 //! both in one exchange. It sleeps until the next due time, a hint, an outcome or a claim; it
 //! scans nothing at an interval.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::limits::STORE_BATCH;
+use duly_core::limits::{CONCURRENCY, PREFETCH, STORE_BATCH};
 use duly_core::ports::store::{Error, Exchange, Exchanged, Store};
 use duly_core::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cascade::CascadeBell;
 use crate::claim_slot::{ClaimSlot, WaitingClaim};
 use crate::deadlines::Deadlines;
-use crate::lease_links::{deliver, prepare};
+use crate::lease_links::{deliver, needs_preparation, prepare};
 use crate::rates::{Counter, Rates};
 use crate::source::FinishCall;
 use crate::task_waiters::TaskWaiters;
@@ -54,9 +55,31 @@ struct State {
     /// The most outcomes that the next exchange takes. Fewer than usual while the loop searches
     /// for an outcome that the store cannot take.
     batch: usize,
+    /// Tasks with children that the worker holds.
+    parents: HashSet<TaskId>,
+    /// Leases that lack something before the worker gets them. Each ends with outcomes that the
+    /// dispatcher itself reports. Meanwhile other outcomes are committed.
+    preparing: JoinSet<Vec<Finish>>,
     /// Whether the next exchange also claims. Not while it is unclear whether the claim or an
     /// outcome made the last exchange fail.
     claims: bool,
+}
+
+impl State {
+    /// Outcomes that no call waits for.
+    fn add_unanswered(&mut self, finishes: impl IntoIterator<Item = Finish>) {
+        let unanswered = |finish| PendingFinish { finish, call: None };
+        self.finishes.extend(finishes.into_iter().map(unanswered));
+    }
+
+    fn remember_parents(&mut self, leases: &[Lease]) {
+        // A worker that has lost leases may never report their outcomes.
+        if self.parents.len() > CONCURRENCY + PREFETCH {
+            self.parents.clear();
+        }
+        let parents = leases.iter().filter(|lease| lease.has_children);
+        self.parents.extend(parents.map(|lease| lease.task));
+    }
 }
 
 /// An outcome that is not committed yet, and the call that waits for it.
@@ -81,6 +104,8 @@ impl Dispatcher {
             is_due: true,
             back_off: Duration::ZERO,
             batch: STORE_BATCH,
+            parents: HashSet::new(),
+            preparing: JoinSet::new(),
             claims: true,
         };
         loop {
@@ -98,6 +123,9 @@ impl Dispatcher {
         }
         self.claim_slot.close();
         self.inbox.close();
+        while let Some(finishes) = state.preparing.join_next().await {
+            state.add_unanswered(finishes.unwrap_or_default());
+        }
         self.collect(&mut state);
         while !state.finishes.is_empty() && self.run_once(&mut state, &shutdown).await {}
     }
@@ -122,6 +150,9 @@ impl Dispatcher {
             }
             let poll_in = poll_at.saturating_duration_since(Instant::now());
             tokio::select! {
+                Some(finishes) = state.preparing.join_next() => {
+                    state.add_unanswered(finishes.unwrap_or_default());
+                }
                 call = self.inbox.recv() => match call {
                     Some(call) => accept(state, call),
                     // Every source is gone; only shutdown can come now.
@@ -157,7 +188,10 @@ impl Dispatcher {
         let count = state.finishes.len().min(state.batch);
         let finishes: Vec<Finish> =
             state.finishes.iter().take(count).map(|pending| pending.finish.clone()).collect();
-        let waiting = if state.claims && state.is_due { self.claim_slot.take() } else { None };
+        // What the outcomes release is granted in the same exchange.
+        let releases = finishes.iter().any(|finish| state.parents.contains(&finish.task));
+        let claims = state.claims && (state.is_due || releases);
+        let waiting = if claims { self.claim_slot.take() } else { None };
         let claim = waiting.as_ref().map(|waiting| waiting.claim.clone());
         if finishes.is_empty() && claim.is_none() {
             // The submitter took the claim, or the outcomes that kept the loop from claiming were
@@ -169,7 +203,7 @@ impl Dispatcher {
         match self.store.exchange(exchange).await {
             Ok(answer) => {
                 (state.back_off, state.batch, state.claims) = (Duration::ZERO, STORE_BATCH, true);
-                self.settle(state, count, waiting, answer, shutdown).await;
+                self.settle(state, count, waiting, answer, shutdown);
                 true
             }
             Err(error) => {
@@ -187,7 +221,7 @@ impl Dispatcher {
         }
     }
 
-    async fn settle(
+    fn settle(
         &self,
         state: &mut State,
         count: usize,
@@ -198,6 +232,9 @@ impl Dispatcher {
         let committed: Vec<PendingFinish> = state.finishes.drain(..count).collect();
         self.ring_cascade(&committed);
         self.task_waiters.notify_changed(ended(&committed, &answer.finished));
+        for pending in &committed {
+            state.parents.remove(&pending.finish.task);
+        }
         for (pending, finished) in committed.into_iter().zip(answer.finished) {
             pending.settle(finished);
         }
@@ -211,14 +248,22 @@ impl Dispatcher {
             self.claim_slot.put_back(waiting);
             return;
         }
+        state.remember_parents(&answer.leases);
         self.deadlines.add_leases(&answer.leases);
         self.rates.count(Counter::Started, answer.leases.iter().map(|lease| &lease.lane));
-        let finishes = match prepare(&*self.store, answer.leases, shutdown).await {
-            Ok(prepared) => deliver(&self.claim_slot, waiting, prepared),
-            Err(leases) => leases.iter().map(Lease::release).collect(),
-        };
-        let unanswered = |finish| PendingFinish { finish, call: None };
-        state.finishes.extend(finishes.into_iter().map(unanswered));
+        if !answer.leases.iter().any(needs_preparation) {
+            let released = self.claim_slot.serve(waiting, answer.leases);
+            state.add_unanswered(released.iter().map(Lease::release));
+            return;
+        }
+        let (store, claim_slot) = (Arc::clone(&self.store), Arc::clone(&self.claim_slot));
+        let shutdown = shutdown.clone();
+        state.preparing.spawn(async move {
+            match prepare(&*store, answer.leases, &shutdown).await {
+                Ok(prepared) => deliver(&claim_slot, waiting, prepared),
+                Err(leases) => leases.iter().map(Lease::release).collect(),
+            }
+        });
     }
 
     /// A task that ended may leave others that can no longer start, a failed one rather than another.

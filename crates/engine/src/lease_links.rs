@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::ports::store::{self, Parent, Store};
 use duly_core::state::Status;
 use duly_core::task::Failure;
 use duly_core::template;
-use duly_core::workflow::Links;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,11 @@ pub(crate) struct Prepared {
     pub(crate) failed: Vec<(Lease, Failure)>,
 }
 
+/// Whether a lease lacks something before a worker gets it.
+pub(crate) fn needs_preparation(lease: &Lease) -> bool {
+    lease.has_parents || lease.renders
+}
+
 /// Completes leases. While the store is away this waits, since the leases are granted; it ends early,
 /// with nothing, at shutdown.
 pub(crate) async fn prepare(
@@ -33,12 +38,12 @@ pub(crate) async fn prepare(
     leases: Vec<Lease>,
     shutdown: &CancellationToken,
 ) -> Result<Prepared, Vec<Lease>> {
-    if !leases.iter().any(|lease| lease.linked) {
+    if !leases.iter().any(needs_preparation) {
         return Ok(Prepared { ready: leases, failed: Vec::new() });
     }
     loop {
-        match complete(store, &leases).await {
-            Ok(prepared) => return Ok(prepared),
+        match read(store, &leases).await {
+            Ok(read) => return Ok(complete(leases, read)),
             Err(error) if error.is_retryable() => {
                 tracing::debug!(%error, "leases wait for the results of their parents");
             }
@@ -57,33 +62,86 @@ pub(crate) async fn prepare(
     }
 }
 
-async fn complete(store: &dyn Store, leases: &[Lease]) -> store::Result<Prepared> {
-    let linked: Vec<_> = leases.iter().filter(|it| it.linked).map(|it| it.task).collect();
-    let mut parents = store.parents(linked).await?.into_iter();
-    let mut prepared = Prepared::default();
+/// What a lease needs from the store.
+#[derive(Debug, Default)]
+struct Read {
+    parents: Vec<Parent>,
+    /// Parents that the payload may name and whose result is too large to come along.
+    cut: Vec<TaskId>,
+}
+
+/// One for each lease.
+async fn read(store: &dyn Store, leases: &[Lease]) -> store::Result<Vec<Read>> {
+    let children: Vec<_> = leases.iter().filter(|it| it.has_parents).map(|it| it.task).collect();
+    let mut parents = match children.is_empty() {
+        true => Vec::new(),
+        false => store.parents(children).await?,
+    }
+    .into_iter();
+    let mut all = Vec::with_capacity(leases.len());
     for lease in leases {
-        let mut lease = lease.clone();
-        if lease.linked {
-            let own = parents.next().unwrap_or_default();
-            lease.parents = (!own.is_empty()).then(|| object(&own, |_| false).into());
-            if template::may_hold_expressions(&lease.payload)
-                && let Err(failure) = render(store, &mut lease, &own).await?
-            {
-                prepared.failed.push((lease, failure));
-                continue;
+        let mut read = Read::default();
+        if lease.has_parents {
+            read.parents = parents.next().unwrap_or_default();
+        }
+        if is_template(lease) {
+            read.cut = cut(store, lease, &read.parents).await?;
+        }
+        all.push(read);
+    }
+    Ok(all)
+}
+
+/// Whether the payload is to be rendered and has an expression.
+fn is_template(lease: &Lease) -> bool {
+    lease.renders && template::may_hold_expressions(&lease.payload)
+}
+
+/// A result that was too large to come along must not render as null.
+async fn cut(store: &dyn Store, lease: &Lease, parents: &[Parent]) -> store::Result<Vec<TaskId>> {
+    let mut cut = Vec::new();
+    for parent in parents {
+        let is_used = lease.payload.contains(&*name(parent));
+        if is_used && parent.status == Status::Success && parent.result.is_none() {
+            let task = store.get(&lease.lane.tenant, parent.task).await?;
+            cut.extend(task.filter(|task| task.result.is_some()).map(|task| task.id));
+        }
+    }
+    Ok(cut)
+}
+
+fn complete(leases: Vec<Lease>, read: Vec<Read>) -> Prepared {
+    let mut prepared = Prepared { ready: Vec::with_capacity(leases.len()), failed: Vec::new() };
+    // Siblings mostly have the same parents, whose results may be large.
+    let mut last: (Vec<Parent>, Option<Arc<str>>) = (Vec::new(), None);
+    for (mut lease, Read { parents, cut }) in leases.into_iter().zip(read) {
+        if parents != last.0 {
+            let text = (!parents.is_empty()).then(|| object(&parents, |_| false).into());
+            last = (parents.clone(), text);
+        }
+        lease.parents = last.1.clone();
+        if is_template(&lease) {
+            let scope = object(&parents, |parent| cut.contains(&parent.task));
+            match template::render(&lease.payload, &scope) {
+                Ok(payload) => lease.payload = payload,
+                Err(failure) => {
+                    prepared.failed.push((lease, failure));
+                    continue;
+                }
             }
         }
         prepared.ready.push(lease);
     }
-    Ok(prepared)
+    prepared
 }
 
 /// One damaged row must not keep others from their workers.
 async fn one_by_one(store: &dyn Store, leases: Vec<Lease>) -> Prepared {
     let mut prepared = Prepared::default();
     for lease in leases {
-        match complete(store, std::slice::from_ref(&lease)).await {
-            Ok(one) => {
+        match read(store, std::slice::from_ref(&lease)).await {
+            Ok(read) => {
+                let one = complete(vec![lease], read);
                 prepared.ready.extend(one.ready);
                 prepared.failed.extend(one.failed);
             }
@@ -94,30 +152,6 @@ async fn one_by_one(store: &dyn Store, leases: Vec<Lease>) -> Prepared {
         }
     }
     prepared
-}
-
-/// Renders the payload, if the task says so.
-async fn render(
-    store: &dyn Store,
-    lease: &mut Lease,
-    parents: &[Parent],
-) -> store::Result<Result<(), Failure>> {
-    let task = store.get(&lease.lane.tenant, lease.task).await?;
-    let links = task.and_then(|task| task.links);
-    if !links.is_some_and(|links: Arc<Links>| links.render) {
-        return Ok(Ok(()));
-    }
-    // A result that was too large to come along must not render as null.
-    let mut cut = Vec::new();
-    for parent in parents {
-        let is_used = lease.payload.contains(&*name(parent));
-        if is_used && parent.status == Status::Success && parent.result.is_none() {
-            let task = store.get(&lease.lane.tenant, parent.task).await?;
-            cut.extend(task.filter(|task| task.result.is_some()).map(|task| task.id));
-        }
-    }
-    let scope = object(parents, |parent| cut.contains(&parent.task));
-    Ok(template::render(&lease.payload, &scope).map(|payload| lease.payload = payload))
 }
 
 /// The name under which a child finds a parent.
@@ -175,7 +209,6 @@ pub(crate) fn deliver(slot: &ClaimSlot, waiting: WaitingClaim, prepared: Prepare
 
 #[cfg(test)]
 mod tests {
-    use duly_core::id::TaskId;
     use duly_core::ports::store::Parent;
     use duly_core::time::Timestamp;
     use duly_core::workflow::{Condition, EdgeState};

@@ -75,7 +75,9 @@ fn context(payload: &Value) -> Context {
         granted_at: now,
         run_at: now,
         payload: payload.to_string().into(),
-        linked: false,
+        has_parents: false,
+        has_children: false,
+        renders: false,
         parents: None,
     })
 }

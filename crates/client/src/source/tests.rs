@@ -43,7 +43,9 @@ pub(super) fn lease(number: u32) -> Lease {
         granted_at: now,
         run_at: now,
         payload: "1".into(),
-        linked: false,
+        has_parents: false,
+        has_children: false,
+        renders: false,
         parents: None,
     }
 }

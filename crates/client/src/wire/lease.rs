@@ -175,7 +175,9 @@ impl From<LeaseView> for Lease {
             granted_at: task.leased_at,
             run_at: task.run_at,
             payload: task.payload,
-            linked: false,
+            has_parents: false,
+            has_children: false,
+            renders: false,
             parents: task.parents,
         }
     }

@@ -174,10 +174,14 @@ BEGIN
         END IF;
     END IF;
     IF freed_lanes IS NOT NULL AND tasks IS NOT NULL THEN
-        SELECT array_agg(f.lane), array_agg(f.rank), array_agg(f.run_at)
+        SELECT array_agg(w.lane), array_agg(w.rank), array_agg(w.run_at)
         INTO freed_lanes, freed_ranks, freed_run_ats
-        FROM unnest(freed.tasks, freed.lanes, freed.ranks, freed.run_ats) f(task, lane, rank, run_at)
-        WHERE NOT EXISTS (SELECT FROM unnest(tasks) g(task) WHERE g.task = f.task);
+        FROM (SELECT f.lane, f.rank,
+                     (SELECT d.run_at FROM duly.due d
+                      WHERE d.lane = f.lane AND d.rank = f.rank AND d.run_at >= f.run_at
+                      ORDER BY d.run_at LIMIT 1) AS run_at
+              FROM unnest(freed_lanes, freed_ranks, freed_run_ats) f(lane, rank, run_at)) w
+        WHERE w.run_at IS NOT NULL;
     END IF;
     is_alone := is_alone AND (held OR tasks IS NOT NULL);
     picky := is_alone OR waits IS NOT NULL;

@@ -2,118 +2,135 @@
 -- resolved, their children released, their workflows ended.
 
 -- Settles tasks that this transaction has ended, whose rows it has locked. Each part of hook `ended`
--- calls it, for tasks whose `links` are not NULL. Answers with the children that are PENDING now.
+-- calls it, for tasks whose `links` are not NULL. Answers with the ranges in which released children wait,
+-- and when the first of each is due.
 --
 -- Locks are taken in one order: tasks by their ids, parents before children, then workflows by theirs.
 -- The edges are read by a statement of its own, after the parents were locked: a submit that raised the
 -- links of a parent first has committed its edges by then, and the statement that ended the parent
--- could not see them. Children are counted down by the number of their edges: two parents may end in
--- one batch.
+-- could not see them. The same holds for the rows of blocked children. Children are counted down by the
+-- number of their edges: two parents may end in one batch.
 --
 -- Unless `any_plan`, each statement is planned for its ids: a plan for any task would lock all days until
--- the end of the transaction, which may be an application's.
+-- the end of the transaction, which may be an application's. No two arrays are joined: a plan for arrays
+-- of any size would compare each item with each. A value is found by the position of its id instead, as
+-- in duly.end_tasks: the sorted ids are in a record, the values in a variable.
 CREATE OR REPLACE FUNCTION duly.settle_tasks(
     ids uuid[], at bigint, any_plan boolean,
-    OUT tasks uuid[], OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
+    OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     sorted  constant uuid[] := ARRAY(SELECT i.id FROM unnest(ids) i(id) ORDER BY i.id);
     lowest  constant uuid   := sorted[1];
     highest constant uuid   := sorted[cardinality(sorted)];
-    ended     record;
-    edges     record;
-    children  record;
-    free      uuid[];
-    delays    bigint[];
-    flows     uuid[];
-    cancelled uuid[];
+    ended       record;
+    statuses    smallint[];
+    edges       record;
+    met         integer[];
+    children    record;
+    flows       uuid[];
+    cancelled   uuid[];
+    blocked     record;
+    delays      bigint[];
+    has_blocked boolean := false;
 BEGIN
     IF any_plan THEN
         PERFORM duly.plan_for(sorted);
     END IF;
-    SELECT array_agg(t.id) AS ids, array_agg(t.status) AS statuses, array_agg(t.workflow) AS flows
-    INTO ended FROM duly.task t
-    WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest AND t.links IS NOT NULL;
+    SELECT array_agg(p.id) AS ids, array_agg(p.status) AS statuses, array_agg(p.workflow) AS flows
+    INTO ended
+    FROM (SELECT t.id, t.status, t.workflow FROM duly.task t
+          WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest AND t.links IS NOT NULL
+          ORDER BY t.id) p;
+    statuses := ended.statuses;
     WITH resolved AS (
         UPDATE duly.edge e
-        SET state = CASE WHEN e.condition = 2 OR e.condition = 0 AND p.status = 3
-                           OR e.condition = 1 AND p.status = 4 THEN 1 ELSE 2 END
-        FROM unnest(ended.ids, ended.statuses) p(id, status)
-        WHERE e.parent = p.id AND e.state = 0
+        SET state = CASE e.condition
+                WHEN 0 THEN CASE statuses[width_bucket(e.parent, ended.ids)] WHEN 3 THEN 1 ELSE 2 END
+                WHEN 1 THEN CASE statuses[width_bucket(e.parent, ended.ids)] WHEN 4 THEN 1 ELSE 2 END
+                ELSE 1 END
+        WHERE e.parent = ANY (ended.ids) AND e.state = 0
         RETURNING e.child, e.state)
-    SELECT array_agg(DISTINCT r.child ORDER BY r.child) AS children,
-           array_agg(r.child) FILTER (WHERE r.state = 1) AS met,
-           array_agg(r.child) FILTER (WHERE r.state = 2) AS broken
-    INTO edges FROM resolved r;
+    SELECT array_agg(c.child) AS children, array_agg(c.met) AS met,
+           array_agg(c.child) FILTER (WHERE c.is_broken) AS broken
+    INTO edges
+    FROM (SELECT r.child, count(*) FILTER (WHERE r.state = 1)::integer AS met,
+                 bool_or(r.state = 2) AS is_broken
+          FROM resolved r GROUP BY r.child ORDER BY r.child) c;
     IF edges.children IS NOT NULL THEN
         IF any_plan THEN
             PERFORM duly.plan_for(edges.children);
         END IF;
-        SELECT array_agg(c.id) AS ids, array_agg(c.lane) AS lanes, array_agg(c.workflow) AS flows
+        met := edges.met;
+        SELECT array_agg(c.id) AS ids, array_agg(c.lane) AS lanes, array_agg(c.workflow) AS flows,
+               array_agg(met[width_bucket(c.id, edges.children)]) AS met
         INTO children
         FROM (SELECT t.id, t.lane, t.workflow FROM duly.task t
               WHERE t.id = ANY (edges.children)
                 AND t.id BETWEEN edges.children[1] AND edges.children[cardinality(edges.children)]
                 AND t.status = 0
               ORDER BY t.id FOR NO KEY UPDATE) c;
-        IF edges.met IS NOT NULL THEN
-            WITH lowered AS (
-                UPDATE duly.blocked b SET open = b.open - n.met
-                FROM (SELECT c.id, c.lane, count(*)::integer AS met
-                      FROM unnest(children.ids, children.lanes) c(id, lane)
-                      JOIN unnest(edges.met) m(child) ON m.child = c.id
-                      GROUP BY c.id, c.lane) n
-                WHERE b.lane = n.lane AND b.task = n.id
-                RETURNING b.task, b.open)
-            SELECT array_agg(l.task) INTO free FROM lowered l WHERE l.open = 0;
-        END IF;
+        has_blocked := children.ids IS NOT NULL;
         IF edges.broken IS NOT NULL THEN
             INSERT INTO duly.doomed (child)
-            SELECT DISTINCT c.id FROM unnest(children.ids) c(id)
-            JOIN unnest(edges.broken) b(child) ON b.child = c.id ORDER BY c.id
+            SELECT b.child FROM unnest(edges.broken) b(child)
+            WHERE children.ids[width_bucket(b.child, children.ids)] = b.child ORDER BY b.child
             ON CONFLICT DO NOTHING;
         END IF;
+        flows := children.flows;
     END IF;
-    flows := ended.flows;
-    IF free IS NOT NULL THEN
-        flows := flows || children.flows;
-    END IF;
-    flows := ARRAY(SELECT DISTINCT f.id FROM unnest(flows) f(id) WHERE f.id IS NOT NULL ORDER BY 1);
+    flows := ARRAY(SELECT DISTINCT f.id FROM unnest(ended.flows || flows) f(id)
+                   WHERE f.id IS NOT NULL ORDER BY 1);
     IF cardinality(flows) > 0 THEN
         -- Who cancels a workflow holds its row: from then on none of its tasks is released.
         SELECT array_agg(w.id) FILTER (WHERE w.is_cancelled) INTO cancelled
         FROM (SELECT f.id, f.cancelled IS NOT NULL AS is_cancelled FROM duly.workflow f
               WHERE f.id = ANY (flows) ORDER BY f.id FOR NO KEY UPDATE) w;
     END IF;
-    IF free IS NOT NULL THEN
-        WITH gone AS (
-            DELETE FROM duly.blocked b
-            USING unnest(children.ids, children.lanes, children.flows) c(id, lane, workflow),
-                  unnest(free) f(id)
-            WHERE c.id = f.id AND b.lane = c.lane AND b.task = c.id
-              AND (c.workflow = ANY (cancelled)) IS NOT TRUE
-            RETURNING b.task, coalesce(b.delay_ms, -1) AS delay)
-        SELECT array_agg(g.task ORDER BY g.task), array_agg(g.delay ORDER BY g.task)
-        INTO free, delays FROM gone g;
-    END IF;
-    IF free IS NOT NULL THEN
-        IF any_plan THEN
-            PERFORM duly.plan_for(free);
+    IF has_blocked THEN
+        SELECT array_agg(b.id) FILTER (WHERE b.is_free) AS free,
+               array_agg(b.row) FILTER (WHERE b.is_free) AS free_rows,
+               array_agg(b.delay) FILTER (WHERE b.is_free) AS delays,
+               array_agg(b.id) FILTER (WHERE NOT b.is_free) AS kept,
+               array_agg(b.lane) FILTER (WHERE NOT b.is_free) AS kept_lanes,
+               array_agg(b.met) FILTER (WHERE NOT b.is_free) AS kept_met
+        INTO blocked
+        FROM (SELECT c.id, c.lane, c.met, b.ctid AS row, coalesce(b.delay_ms, -1) AS delay,
+                     b.open <= c.met AND (c.workflow = ANY (cancelled)) IS NOT TRUE AS is_free
+              FROM unnest(children.ids, children.lanes, children.flows, children.met)
+                   c(id, lane, workflow, met)
+              JOIN duly.blocked b ON b.lane = c.lane AND b.task = c.id
+              WHERE c.met > 0 ORDER BY c.id) b;
+        IF blocked.kept IS NOT NULL THEN
+            UPDATE duly.blocked b SET open = b.open - k.met
+            FROM unnest(blocked.kept, blocked.kept_lanes, blocked.kept_met) k(id, lane, met)
+            WHERE b.lane = k.lane AND b.task = k.id;
         END IF;
-        WITH released AS (
-            UPDATE duly.task t
-            SET status = 1,
-                run_at = CASE WHEN delays[width_bucket(t.id, free)] < 0 THEN greatest(t.run_at, at)
-                              ELSE at + delays[width_bucket(t.id, free)] END
-            WHERE t.id = ANY (free) AND t.id BETWEEN free[1] AND free[cardinality(free)]
-              AND t.status = 0
-            RETURNING t.id, t.lane, t.rank, t.run_at)
-        SELECT array_agg(r.id), array_agg(r.lane), array_agg(r.rank), array_agg(r.run_at)
-        INTO tasks, lanes, ranks, run_ats FROM (SELECT * FROM released ORDER BY id) r;
-        INSERT INTO duly.due (lane, rank, run_at, task)
-        SELECT r.lane, r.rank, r.run_at, r.id
-        FROM unnest(lanes, ranks, run_ats, tasks) r(lane, rank, run_at, id)
-        ON CONFLICT (lane, rank, run_at, task) DO UPDATE SET task = excluded.task;
+        IF blocked.free IS NOT NULL THEN
+            IF any_plan THEN
+                PERFORM duly.plan_for(blocked.free);
+            END IF;
+            delays := blocked.delays;
+            DELETE FROM duly.blocked b WHERE b.ctid = ANY (blocked.free_rows);
+            WITH released AS (
+                UPDATE duly.task t
+                SET status = 1,
+                    run_at = CASE WHEN delays[width_bucket(t.id, blocked.free)] < 0
+                                  THEN greatest(t.run_at, at)
+                                  ELSE at + delays[width_bucket(t.id, blocked.free)] END
+                WHERE t.id = ANY (blocked.free)
+                  AND t.id BETWEEN blocked.free[1] AND blocked.free[cardinality(blocked.free)]
+                  AND t.status = 0
+                RETURNING t.id, t.lane, t.rank, t.run_at),
+            waiting AS (
+                INSERT INTO duly.due (lane, rank, run_at, task)
+                SELECT r.lane, r.rank, r.run_at, r.id FROM released r
+                ON CONFLICT (lane, rank, run_at, task) DO UPDATE SET task = excluded.task)
+            SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.run_at)
+            INTO lanes, ranks, run_ats
+            FROM (SELECT r.lane, r.rank, min(r.run_at) AS run_at FROM released r
+                  GROUP BY r.lane, r.rank) r;
+        END IF;
     END IF;
     IF cardinality(flows) > 0 THEN
         PERFORM duly.count_ended_members(ended.ids, ended.statuses, ended.flows, at);
@@ -156,10 +173,9 @@ BEGIN
 END
 $$;
 
--- The children of ended tasks that are PENDING, for nodes that do not know of them yet.
+-- Where children of ended tasks are PENDING, for nodes that do not know of them yet.
 CREATE OR REPLACE FUNCTION duly.waiting_children(
-    parents uuid[],
-    OUT tasks uuid[], OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
+    parents uuid[], OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     children constant uuid[] := ARRAY(
@@ -167,10 +183,12 @@ DECLARE
 BEGIN
     IF cardinality(children) > 0 THEN
         PERFORM duly.plan_for(children);
-        SELECT array_agg(t.id), array_agg(t.lane), array_agg(t.rank), array_agg(t.run_at)
-        INTO tasks, lanes, ranks, run_ats FROM duly.task t
-        WHERE t.id = ANY (children)
-          AND t.id BETWEEN children[1] AND children[cardinality(children)] AND t.status = 1;
+        SELECT array_agg(c.lane), array_agg(c.rank), array_agg(c.run_at)
+        INTO lanes, ranks, run_ats
+        FROM (SELECT t.lane, t.rank, min(t.run_at) AS run_at FROM duly.task t
+              WHERE t.id = ANY (children)
+                AND t.id BETWEEN children[1] AND children[cardinality(children)] AND t.status = 1
+              GROUP BY t.lane, t.rank) c;
     END IF;
 END
 $$;

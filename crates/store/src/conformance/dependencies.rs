@@ -78,11 +78,11 @@ pub async fn a_child_waits_for_its_parent(harness: Harness) {
     assert_eq!(links.dependencies, [after(parent)]);
     assert_eq!(harness.get(parent).await.links, None);
     let lease = harness.claim_one(session).await;
-    assert_eq!((lease.task, lease.linked), (parent, false));
+    assert_eq!((lease.task, lease.has_parents, lease.has_children), (parent, false, true));
     assert_eq!(status(&harness, id).await, Status::Blocked, "its parent has not ended");
     harness.finish_one(session, &lease, success()).await;
     let lease = harness.claim_one(session).await;
-    assert_eq!((lease.task, lease.linked), (id, true));
+    assert_eq!((lease.task, lease.has_parents, lease.has_children), (id, true, false));
 }
 
 pub async fn a_child_is_granted_in_the_exchange_of_its_parent(harness: Harness) {

@@ -197,15 +197,22 @@ impl Model {
         self.tasks.values().any(|task| holds(task, id))
     }
 
+    /// A lease that tells whether other tasks depend on its own.
+    pub(super) fn with_children(&self, lease: Lease) -> Lease {
+        let has_children = self.edges.keys().any(|(parent, _)| *parent == lease.task);
+        Lease { has_children, ..lease }
+    }
+
     fn granted_before(&mut self, claim: &Claim, now: Timestamp) -> Vec<Lease> {
-        let Some(grant) = self.grants.get_mut(&(claim.session, claim.sequence)) else {
+        let batch = (claim.session, claim.sequence);
+        let Some(grant) = self.grants.get_mut(&batch) else {
             return Vec::new();
         };
         grant.served_at = now;
-        let tasks = grant.leases.iter().filter_map(|(id, epoch)| {
+        let tasks = self.grants[&batch].leases.iter().filter_map(|(id, epoch)| {
             self.tasks.get(id).filter(|task| task.epoch == *epoch && holds(task, claim.session))
         });
-        tasks.map(lease).collect()
+        tasks.map(|task| self.with_children(lease(task))).collect()
     }
 
     pub(super) fn note_grants(

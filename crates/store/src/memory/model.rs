@@ -310,7 +310,9 @@ pub(super) fn lease(task: &Task) -> Lease {
         granted_at: task.granted_at.expect("granted"),
         run_at: task.run_at,
         payload: Arc::clone(&task.payload),
-        linked: task.links.as_ref().is_some_and(|it| it.render || !it.dependencies.is_empty()),
+        has_parents: task.links.as_ref().is_some_and(|it| !it.dependencies.is_empty()),
+        has_children: false,
+        renders: task.links.as_ref().is_some_and(|it| it.render),
         parents: None,
     }
 }

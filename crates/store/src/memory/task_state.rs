@@ -49,7 +49,7 @@ impl Model {
         grant(task, session, now);
         let (lease, deadline) = (lease(task), deadline(task));
         self.deadlines.insert(id, deadline);
-        lease
+        self.with_children(lease)
     }
 
     /// RUNNING → PENDING, by a retry, a release or a loss.

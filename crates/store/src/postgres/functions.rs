@@ -11,11 +11,11 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "3bf51b8d5a79f7557f54343b670df1594c67ca2e1eb4f72402776096fc6b2037";
+const CHECKSUM: &str = "c91f94bca4ddc75d30b31e582724a0db8bcb527768d9e8e19192a1c980fbbdf7";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
@@ -24,6 +24,7 @@ const FILES: &[&str] = &[
     include_str!("../../functions/postgres/task_state.sql"),
     include_str!("../../functions/postgres/task_state_settle.sql"),
     include_str!("../../functions/postgres/leases.sql"),
+    include_str!("../../functions/postgres/parents.sql"),
     include_str!("../../functions/postgres/submit.sql"),
     include_str!("../../functions/postgres/pick.sql"),
     include_str!("../../functions/postgres/exchange.sql"),
@@ -54,8 +55,8 @@ const DROP_STALE: &str = "DO $$
     END
     $$";
 
-/// Drops functions that answer with more columns than they did in a version that a database may have:
-/// these cannot be replaced. Nodes that know the old ones are no longer admitted.
+/// Drops functions that answer with other columns than they did in a version that a database may have:
+/// these cannot be replaced. Nodes that need the old ones are no longer admitted.
 const DROP_CHANGED: &str = "DO $$
     DECLARE
         changed regprocedure;
@@ -64,7 +65,7 @@ const DROP_CHANGED: &str = "DO $$
             SELECT p.oid FROM pg_catalog.pg_proc p
             WHERE p.pronamespace = 'duly'::regnamespace
               AND p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes',
-                                'exchange')
+                                'exchange', 'settle_tasks', 'waiting_children')
         LOOP
             EXECUTE format('DROP FUNCTION %s', changed);
         END LOOP;

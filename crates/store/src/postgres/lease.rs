@@ -11,7 +11,7 @@ use super::error::{Fault, Result};
 use super::lanes::Lanes;
 use super::range::{LaneId, Range};
 use super::row;
-use super::task_state::linked::{HAS_PARENTS, RENDERS};
+use super::task_state::linked::{HAS_PARENTS, ONE_CHILD, RENDERS};
 
 /// How long a handler may run when its task does not say, in milliseconds.
 pub(super) fn default_timeout() -> i32 {
@@ -55,7 +55,9 @@ pub(super) async fn read(
             granted_at: row::instant(granted_ats[number]),
             run_at: row::instant(run_ats[number]),
             payload: payloads[number].into(),
-            linked: links[number].is_some_and(|bits| bits & (HAS_PARENTS | RENDERS) != 0),
+            has_parents: links[number].is_some_and(|bits| bits & HAS_PARENTS != 0),
+            has_children: links[number].is_some_and(|bits| bits >= ONE_CHILD),
+            renders: links[number].is_some_and(|bits| bits & RENDERS != 0),
             parents: None,
         });
     }

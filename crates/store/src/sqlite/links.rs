@@ -21,9 +21,14 @@ pub(super) fn encode(links: &Links) -> Option<i64> {
     Some(parents | render).filter(|bits| *bits != 0)
 }
 
-/// Whether a lease of a task with these links has parents or a payload to render.
-pub(super) fn concern_lease(links: Option<i64>) -> bool {
-    links.is_some_and(|links| links & (HAS_PARENTS | RENDER) != 0)
+/// Whether a task with these links has or had parents.
+pub(super) fn have_parents(links: Option<i64>) -> bool {
+    links.is_some_and(|links| links & HAS_PARENTS != 0)
+}
+
+/// Whether the payload of a task with these links is a template.
+pub(super) fn render(links: Option<i64>) -> bool {
+    links.is_some_and(|links| links & RENDER != 0)
 }
 
 /// How many children a task ever had.
@@ -35,9 +40,9 @@ pub(super) fn children(links: Option<i64>) -> i64 {
 pub(super) fn from_row(links: Option<i64>, workflow: Option<[u8; 16]>) -> Option<Arc<Links>> {
     let workflow =
         workflow.map(|id| Membership { id: WorkflowId::from_bytes(id), key: String::new() });
-    let render = links.is_some_and(|links| links & RENDER != 0);
-    let linked = concern_lease(links) || workflow.is_some();
-    linked.then(|| Arc::new(Links { dependencies: Vec::new(), workflow, render }))
+    let render = render(links);
+    let is_linked = have_parents(links) || render || workflow.is_some();
+    is_linked.then(|| Arc::new(Links { dependencies: Vec::new(), workflow, render }))
 }
 
 /// Reads the dependencies and the key of a task that is tied to others.

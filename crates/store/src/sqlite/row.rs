@@ -112,7 +112,9 @@ pub(super) fn lease(
         granted_at,
         run_at: Timestamp::clamped(row.get(6)?),
         payload: payload.unwrap_or_default().into(),
-        linked: links::concern_lease(row.get(7)?),
+        has_parents: links::have_parents(row.get(7)?),
+        has_children: links::children(row.get(7)?) > 0,
+        renders: links::render(row.get(7)?),
         parents: None,
     })
 }

@@ -115,8 +115,8 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Exchange(exchange) => {
             let answer = store.exchange(exchange).await.unwrap();
             let (finished, next_due) = (answer.finished, answer.next_due);
-            // `linked` may be spurious.
-            let bare = |lease| Lease { linked: false, ..lease };
+            // May be spurious.
+            let bare = |lease| Lease { has_parents: false, has_children: false, ..lease };
             let leases = answer.leases.into_iter().map(bare).collect();
             Answer::Exchanged { finished, leases, next_due }
         }

@@ -41,7 +41,7 @@ const INTERESTING: [(&str, u64); 44] = [
     ("report Done", 200),
     ("report LeaseLost", 50),
     ("logs that are not empty", 3),
-    ("cancel Conflict", 20),
+    ("cancel Conflict", 12),
     ("replay Done again", 20),
     ("replay Conflict", 50),
     ("retry Done", 20),

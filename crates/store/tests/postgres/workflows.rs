@@ -337,7 +337,7 @@ async fn a_released_task_is_granted_by_the_same_exchange() {
         let leases = world.nodes[1].exchange(exchange).await.unwrap().leases;
         let names: Vec<_> = leases.iter().map(|lease| &lease.lane.task_type).collect();
         assert_eq!(names, [task_type]);
-        assert_eq!(leases[0].linked, sequence > 1, "the first has no parents");
+        assert_eq!(leases[0].has_parents, sequence > 1, "the first has no parents");
         finishes = success(&leases);
     }
 }

@@ -282,7 +282,9 @@ pub(crate) fn lease(number: u32, task_type: &str, payload: &str) -> Lease {
         granted_at: now,
         run_at: now,
         payload: payload.into(),
-        linked: false,
+        has_parents: false,
+        has_children: false,
+        renders: false,
         parents: None,
     }
 }

@@ -16,7 +16,9 @@ fn lease() -> Lease {
         granted_at: Timestamp::from_millis(1_900_000_000_007),
         run_at: Timestamp::from_millis(1_900_000_000_001),
         payload: r#"{"b": 123456789012345678901234567890, "a":1.0e2}"#.into(),
-        linked: false,
+        has_parents: false,
+        has_children: false,
+        renders: false,
         parents: None,
     }
 }

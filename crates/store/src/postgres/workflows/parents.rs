@@ -9,10 +9,12 @@ use duly_core::state::Status;
 use duly_core::task::Failure;
 use duly_core::workflow::{Condition, EdgeState};
 use foldhash::{HashMap, HashSet};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
 use uuid::Uuid;
 
 use crate::postgres::error::Result;
-use crate::postgres::snapshot::Snapshot;
+use crate::postgres::pool::Pool;
 use crate::postgres::task_state::linked::{decode_condition, decode_edge_state};
 use crate::postgres::{days, row};
 
@@ -23,100 +25,112 @@ struct Edge {
     state: EdgeState,
 }
 
-/// What is known of a task without its result.
+/// What is known of a task.
 struct Known {
     status: Status,
     /// Bytes of its result.
-    result: usize,
+    size: usize,
+    /// The result itself, if it came along.
+    result: Option<Arc<str>>,
     error: Option<Failure>,
     workflow: Option<Uuid>,
     key: Option<String>,
 }
 
 /// One list per task, in order.
-pub(super) async fn parents(snapshot: &Snapshot<'_>, tasks: &[TaskId]) -> Result<Vec<Vec<Parent>>> {
+pub(super) async fn parents(pool: &Pool, tasks: &[TaskId]) -> Result<Vec<Vec<Parent>>> {
     let children: Vec<_> = tasks.iter().copied().map(row::uuid).collect();
-    let edges = edges(snapshot, &children).await?;
-    if edges.is_empty() {
-        return Ok(tasks.iter().map(|_| Vec::new()).collect());
-    }
-    let all = edges.values().flatten().map(|edge| edge.parent);
-    let wanted: HashSet<Uuid> = all.chain(children.iter().copied()).collect();
-    let known = known(snapshot, wanted).await?;
+    // Results that are all small come with the rest. The others are read once it is known which fit.
+    let select = "/* parents */ SELECT * FROM duly.parents($1, $2)";
+    let limit = i64::try_from(PARENT_BYTES).unwrap_or(i64::MAX);
+    let found = pool.query(select, &[&children, &limit]).await?;
+    let (edges, known) = (edges(&found[0])?, known(&found[0])?);
     let mut lists = Vec::with_capacity(tasks.len());
-    let mut fitting = HashSet::default();
+    let mut missing = HashSet::default();
     for child in &children {
         let own = known.get(child).and_then(|it| it.workflow);
-        let list = list(edges.get(child).map_or(&[], Vec::as_slice), own, &known, &mut fitting);
+        let list = list(edges.get(child).map_or(&[], Vec::as_slice), own, &known, &mut missing);
         lists.push(list);
     }
-    let results = results(snapshot, fitting).await?;
-    for parent in lists.iter_mut().flatten().filter(|(_, fits)| *fits).map(|(it, _)| it) {
-        parent.result = results.get(&row::uuid(parent.task)).cloned();
+    if !missing.is_empty() {
+        let results = results(pool, &missing).await?;
+        for (parent, _) in
+            lists.iter_mut().flatten().filter(|(it, fits)| *fits && it.result.is_none())
+        {
+            parent.result = results.get(&row::uuid(parent.task)).cloned();
+        }
     }
     Ok(lists.into_iter().map(|list| list.into_iter().map(|(it, _)| it).collect()).collect())
 }
 
-async fn edges(snapshot: &Snapshot<'_>, children: &[Uuid]) -> Result<HashMap<Uuid, Vec<Edge>>> {
-    let select = "/* parents.edges */ SELECT child, parent, condition, state FROM duly.edge
-        WHERE child = ANY($1) ORDER BY parent";
+fn edges(found: &Row) -> Result<HashMap<Uuid, Vec<Edge>>> {
+    let children: Vec<Uuid> = column(found, "children")?;
+    let parents: Vec<Uuid> = column(found, "parents")?;
+    let conditions: Vec<i16> = column(found, "conditions")?;
+    let states: Vec<i16> = column(found, "states")?;
     let mut edges = HashMap::<Uuid, Vec<Edge>>::default();
-    for row in snapshot.query(select, &[&children]).await? {
-        let child: Uuid = row.try_get(0)?;
+    for (number, child) in children.into_iter().enumerate() {
         edges.entry(child).or_default().push(Edge {
-            parent: row.try_get(1)?,
-            on: decode_condition(row.try_get(2)?, child)?,
-            state: decode_edge_state(row.try_get(3)?, child)?,
+            parent: parents[number],
+            on: decode_condition(conditions[number], child)?,
+            state: decode_edge_state(states[number], child)?,
         });
     }
     Ok(edges)
 }
 
-async fn known(snapshot: &Snapshot<'_>, tasks: HashSet<Uuid>) -> Result<HashMap<Uuid, Known>> {
-    let select = "/* parents.tasks */ SELECT t.id, t.status, coalesce(octet_length(t.result), 0),
-            t.error, t.workflow, m.key
-        FROM duly.task t LEFT JOIN duly.member m ON m.workflow = t.workflow AND m.task = t.id
-        WHERE t.id = ANY($1)";
+fn known(found: &Row) -> Result<HashMap<Uuid, Known>> {
+    let tasks: Vec<Uuid> = column(found, "tasks")?;
+    let statuses: Vec<i16> = column(found, "statuses")?;
+    let sizes: Vec<i32> = column(found, "sizes")?;
+    let results: Vec<Option<&str>> = column(found, "results")?;
+    let errors: Vec<Option<&str>> = column(found, "errors")?;
+    let workflows: Vec<Option<Uuid>> = column(found, "workflows")?;
+    let keys: Vec<Option<&str>> = column(found, "keys")?;
     let mut known = HashMap::default();
-    for part in days::apart(tasks.into_iter()) {
-        for row in snapshot.query(select, &[&part]).await? {
-            let id: Uuid = row.try_get(0)?;
-            let status = row::decode_status(row.try_get(1)?, id)?;
-            let error = row::decode_failure("task", row.try_get(3)?, id).transpose()?;
-            let one = Known {
-                status,
-                result: row.try_get::<_, i32>(2)?.unsigned_abs() as usize,
-                error: error.filter(|_| status != Status::Success),
-                workflow: row.try_get(4)?,
-                key: row.try_get(5)?,
-            };
-            known.insert(id, one);
-        }
+    for (number, id) in tasks.into_iter().enumerate() {
+        let status = row::decode_status(statuses[number], id)?;
+        let error = row::decode_failure("task", errors[number], id).transpose()?;
+        let one = Known {
+            status,
+            size: sizes[number].unsigned_abs() as usize,
+            result: results[number].map(Arc::from),
+            error: error.filter(|_| status != Status::Success),
+            workflow: workflows[number],
+            key: keys[number].map(str::to_owned),
+        };
+        known.insert(id, one);
     }
     Ok(known)
 }
 
-/// The parents of one task, each with whether its result fits; those that have one are added to `fitting`.
+/// A column of arrays; NULL is an array of no rows.
+fn column<'a, T: FromSql<'a>>(found: &'a Row, name: &str) -> Result<Vec<T>> {
+    Ok(found.try_get::<_, Option<Vec<T>>>(name)?.unwrap_or_default())
+}
+
+/// The parents of one task, each with whether its result fits. Parents whose result fits and did not come
+/// along are added to `missing`.
 fn list(
     edges: &[Edge],
     own: Option<Uuid>,
     known: &HashMap<Uuid, Known>,
-    fitting: &mut HashSet<Uuid>,
+    missing: &mut HashSet<Uuid>,
 ) -> Vec<(Parent, bool)> {
     let (mut room, mut parents) = (PARENT_BYTES, Vec::with_capacity(edges.len()));
     for edge in edges {
         let Some(it) = known.get(&edge.parent) else { continue };
-        let size = it.result + it.error.as_ref().map_or(0, |error| error.message.len());
+        let size = it.size + it.error.as_ref().map_or(0, |error| error.message.len());
         let fits = size <= room;
         room = if fits { room - size } else { 0 };
-        fitting.extend((fits && it.result > 0).then_some(edge.parent));
+        missing.extend((fits && it.size > 0 && it.result.is_none()).then_some(edge.parent));
         let parent = Parent {
             task: row::task_id(edge.parent),
             key: it.key.clone().filter(|_| own.is_some() && it.workflow == own),
             on: edge.on,
             edge: edge.state,
             status: it.status,
-            result: None,
+            result: it.result.clone().filter(|_| fits),
             error: it.error.clone().filter(|_| fits),
         };
         parents.push((parent, fits));
@@ -124,12 +138,12 @@ fn list(
     parents
 }
 
-async fn results(snapshot: &Snapshot<'_>, tasks: HashSet<Uuid>) -> Result<HashMap<Uuid, Arc<str>>> {
+async fn results(pool: &Pool, tasks: &HashSet<Uuid>) -> Result<HashMap<Uuid, Arc<str>>> {
     let select = "/* parents.results */ SELECT id, result FROM duly.task
         WHERE id = ANY($1) AND result IS NOT NULL";
     let mut results = HashMap::default();
-    for part in days::apart(tasks.into_iter()) {
-        for row in snapshot.query(select, &[&part]).await? {
+    for part in days::apart(tasks.iter().copied()) {
+        for row in pool.query(select, &[&part]).await? {
             results.insert(row.try_get(0)?, Arc::from(row.try_get::<_, &str>(1)?));
         }
     }

@@ -5,7 +5,7 @@ use duly_core::id::TaskId;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::NewTask;
 use duly_core::workflow::EdgeState;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use super::Scope;
 use crate::sqlite::error::Result;
@@ -20,34 +20,42 @@ pub(in crate::sqlite) struct Blocked {
     pub(in crate::sqlite) range: Range,
 }
 
-/// BLOCKED → PENDING, due at this time.
-pub(in crate::sqlite) fn unblocked(
-    scope: &mut Scope<'_>,
-    Blocked { task, range }: Blocked,
-    run_at: i64,
-) -> Result<()> {
-    let status = transition(Status::Blocked, Event::Unblock).expect("a blocked task can start");
-    scope
-        .connection
-        .prepare_cached(
-            "/* task.unblock */ UPDATE task SET status = ?2, run_at = ?3 WHERE id = ?1 AND status = 0",
-        )?
-        .execute(params![task.as_bytes(), row::encode_status(status), run_at])?;
-    remove(scope, range, task)?;
-    scope.wait(range, run_at, task.as_bytes())
+/// BLOCKED → PENDING.
+pub(in crate::sqlite) struct Unblocked<'a> {
+    update: CachedStatement<'a>,
+    remove: CachedStatement<'a>,
 }
 
-fn remove(scope: &Scope<'_>, range: Range, task: TaskId) -> Result<()> {
-    scope
-        .connection
-        .prepare_cached("/* blocked.remove */ DELETE FROM blocked WHERE lane = ? AND task = ?")?
-        .execute(params![range.lane, task.as_bytes()])?;
-    Ok(())
+impl<'a> Unblocked<'a> {
+    /// Prepared once: a parent may release thousands.
+    pub(in crate::sqlite) fn prepare(connection: &'a Connection) -> Result<Self> {
+        let update = connection.prepare_cached(
+            "/* task.unblock */ UPDATE task SET status = ?2, run_at = ?3 WHERE id = ?1 AND status = 0",
+        )?;
+        Ok(Self { update, remove: connection.prepare_cached(REMOVE)? })
+    }
+
+    /// Releases a task, which is due at this time.
+    pub(in crate::sqlite) fn apply(
+        &mut self,
+        scope: &mut Scope<'_>,
+        Blocked { task, range }: Blocked,
+        run_at: i64,
+    ) -> Result<()> {
+        let status = transition(Status::Blocked, Event::Unblock).expect("a blocked task can start");
+        let id = task.as_bytes();
+        self.update.execute(params![id, row::encode_status(status), run_at])?;
+        self.remove.execute(params![range.lane, id])?;
+        scope.wait(range, run_at, id)
+    }
 }
+
+const REMOVE: &str = "/* blocked.remove */ DELETE FROM blocked WHERE lane = ? AND task = ?";
 
 /// Takes a task out of the table of blocked ones that is not released. The cascade may have had it.
 pub(in crate::sqlite) fn not_blocked(scope: &Scope<'_>, range: Range, task: TaskId) -> Result<()> {
-    remove(scope, range, task)?;
+    let key = params![range.lane, task.as_bytes()];
+    scope.connection.prepare_cached(REMOVE)?.execute(key)?;
     scope
         .connection
         .prepare_cached("/* doomed.remove */ DELETE FROM doomed WHERE task = ?")?

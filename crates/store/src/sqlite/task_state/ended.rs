@@ -33,7 +33,12 @@ const LINKS: &str = "/* finish.links */ SELECT links, workflow FROM task
 
 /// Ends tasks that this session holds by their outcomes.
 pub(in crate::sqlite) struct Ended<'a> {
+    connection: &'a Connection,
     statement: CachedStatement<'a>,
+    /// [`LINKS`] and [`END_LINKED`], once they were needed.
+    linked: Option<[CachedStatement<'a>; 2]>,
+    /// Whether the last task was tied to others. The next one of the batch mostly is, too.
+    expects_links: bool,
     pub(in crate::sqlite) session: SessionId,
 }
 
@@ -43,7 +48,8 @@ impl<'a> Ended<'a> {
         connection: &'a Connection,
         session: SessionId,
     ) -> Result<Self> {
-        Ok(Self { statement: connection.prepare_cached(END)?, session })
+        let statement = connection.prepare_cached(END)?;
+        Ok(Self { connection, statement, linked: None, expects_links: false, session })
     }
 
     /// Ends a task well. Whether it did: not if the lease is gone.
@@ -92,14 +98,21 @@ impl<'a> Ended<'a> {
             error,
             item.ran.map(row::encode_millis),
         ];
-        if self.statement.execute(values)? > 0 {
+        if !self.expects_links && self.statement.execute(values)? > 0 {
             return Ok(true);
         }
+        let [links, end] = match &mut self.linked {
+            Some(prepared) => prepared,
+            none => none.insert([
+                self.connection.prepare_cached(LINKS)?,
+                self.connection.prepare_cached(END_LINKED)?,
+            ]),
+        };
         let held = params![item.task.as_bytes(), item.epoch, self.session.as_bytes()];
-        let mut links = scope.connection.prepare_cached(LINKS)?;
         let links = links.query_row(held, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some(links) = links else { return Ok(false) };
-        scope.connection.prepare_cached(END_LINKED)?.execute(values)?;
+        end.execute(values)?;
+        self.expects_links = links != (None, None);
         scope.ended.extend(EndedLinked::new(item.task, status, links));
         Ok(true)
     }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use duly_core::id::{TaskId, WorkflowId};
 use duly_core::state::Status;
 use duly_core::workflow::{Condition, EdgeState, WorkflowStatus};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::Scope;
-use super::blocked::{Blocked, unblocked};
+use super::blocked::{Blocked, Unblocked};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::links::{self, encode_edge, encode_workflow_status};
@@ -50,22 +50,9 @@ pub(in crate::sqlite) fn settle(scope: &mut Scope<'_>) -> Result<()> {
     if ended.is_empty() {
         return Ok(());
     }
-    let mut children = BTreeMap::new();
-    for parent in ended.iter().filter(|it| it.has_children) {
-        resolve_edges(scope, parent, &mut children)?;
-    }
+    let children = resolve_edges(scope, &ended)?;
     count_in_workflows(scope, &ended)?;
-    for (child, resolved) in children {
-        if resolved.broken {
-            doom(scope, child)?;
-        }
-        #[cfg(feature = "planted-bugs")]
-        let resolved = crate::sqlite::planted::count_once(scope, resolved);
-        if resolved.satisfied > 0 {
-            count_down(scope, child, resolved.satisfied)?;
-        }
-    }
-    Ok(())
+    release(scope, children)
 }
 
 /// How many edges to a child were resolved.
@@ -75,45 +62,42 @@ pub(in crate::sqlite) struct Resolved {
     pub(in crate::sqlite) broken: bool,
 }
 
-fn resolve_edges(
-    scope: &Scope<'_>,
-    parent: &EndedLinked,
-    children: &mut BTreeMap<TaskId, Resolved>,
-) -> Result<()> {
+/// Resolves the edges from tasks that have ended.
+fn resolve_edges(scope: &Scope<'_>, ended: &[EndedLinked]) -> Result<BTreeMap<TaskId, Resolved>> {
     let mut open = scope.connection.prepare_cached(
         "/* settle.open */ SELECT child, condition FROM edge WHERE parent = ? AND state = 0",
     )?;
-    let mut rows = open.query([parent.task.as_bytes()])?;
-    let mut any = false;
-    while let Some(row) = rows.next()? {
-        let child = TaskId::from_bytes(row.get(0)?);
-        let resolved: &mut Resolved = children.entry(child).or_default();
-        match EdgeState::of(links::condition(row, 1, child)?, parent.status) {
-            EdgeState::Satisfied => resolved.satisfied += 1,
-            EdgeState::Broken => resolved.broken = true,
-            EdgeState::Open => {}
+    let mut resolve = scope.connection.prepare_cached(
+        "/* settle.resolve */ UPDATE edge
+         SET state = CASE condition WHEN 0 THEN ?2 WHEN 1 THEN ?3 ELSE ?4 END
+         WHERE parent = ?1 AND state = 0",
+    )?;
+    let mut children = BTreeMap::<TaskId, Resolved>::new();
+    for parent in ended.iter().filter(|it| it.has_children) {
+        let mut rows = open.query([parent.task.as_bytes()])?;
+        let mut any = false;
+        while let Some(row) = rows.next()? {
+            let child = TaskId::from_bytes(row.get(0)?);
+            let resolved = children.entry(child).or_default();
+            match EdgeState::of(links::condition(row, 1, child)?, parent.status) {
+                EdgeState::Satisfied => resolved.satisfied += 1,
+                EdgeState::Broken => resolved.broken = true,
+                EdgeState::Open => {}
+            }
+            any = true;
         }
-        any = true;
+        drop(rows);
+        if any {
+            let state = |on| encode_edge(EdgeState::of(on, parent.status));
+            resolve.execute(params![
+                parent.task.as_bytes(),
+                state(Condition::Success),
+                state(Condition::Failure),
+                state(Condition::Done)
+            ])?;
+        }
     }
-    drop(rows);
-    if !any {
-        return Ok(());
-    }
-    let state = |on| encode_edge(EdgeState::of(on, parent.status));
-    scope
-        .connection
-        .prepare_cached(
-            "/* settle.resolve */ UPDATE edge
-             SET state = CASE condition WHEN 0 THEN ?2 WHEN 1 THEN ?3 ELSE ?4 END
-             WHERE parent = ?1 AND state = 0",
-        )?
-        .execute(params![
-            parent.task.as_bytes(),
-            state(Condition::Success),
-            state(Condition::Failure),
-            state(Condition::Done)
-        ])?;
-    Ok(())
+    Ok(children)
 }
 
 /// Lowers the open counter of each workflow, once, and ends those of which nothing is open.
@@ -183,56 +167,84 @@ fn end_workflow(scope: &Scope<'_>, id: WorkflowId, cancelled: bool) -> Result<()
     Ok(())
 }
 
-/// A child of which edges were satisfied: the last one releases it.
-fn count_down(scope: &mut Scope<'_>, child: TaskId, satisfied: u32) -> Result<()> {
-    let Some(found) = find_blocked(scope, child)? else { return Ok(()) };
-    if found.open > satisfied || found.workflow_cancelled {
-        let update = "/* settle.count_down */ UPDATE blocked SET open = open - ? WHERE lane = ? AND task = ?";
-        let values = params![satisfied, found.range.lane, child.as_bytes()];
-        scope.connection.prepare_cached(update)?.execute(values)?;
-        return Ok(());
-    }
+/// Counts children down: the last satisfied edge releases a child, a broken one leaves it to the cascade.
+fn release(scope: &mut Scope<'_>, children: BTreeMap<TaskId, Resolved>) -> Result<()> {
+    let connection = scope.connection;
+    let mut find = connection.prepare_cached(FIND)?;
+    let mut lower = connection.prepare_cached(
+        "/* settle.count_down */ UPDATE blocked SET open = open - ? WHERE lane = ? AND task = ?",
+    )?;
+    let mut doom = connection
+        .prepare_cached("/* settle.doom */ INSERT OR IGNORE INTO doomed (task) VALUES (?)")?;
+    let mut unblocked = Unblocked::prepare(connection)?;
+    let mut cancelled = BTreeMap::new();
     let now = scope.now.millis();
-    let run_at = found.delay.map_or(found.run_at.max(now), |delay| now.saturating_add(delay));
-    unblocked(scope, Blocked { task: child, range: found.range }, run_at)
-}
-
-/// A child with a broken edge waits for the cascade.
-fn doom(scope: &mut Scope<'_>, child: TaskId) -> Result<()> {
-    if find_blocked(scope, child)?.is_some() {
-        let insert = "/* settle.doom */ INSERT OR IGNORE INTO doomed (task) VALUES (?)";
-        scope.connection.prepare_cached(insert)?.execute([child.as_bytes()])?;
-        scope.cascade();
+    for (child, resolved) in children {
+        let key = params![child.as_bytes(), row::encode_status(Status::Blocked)];
+        let Some(found) = find.query_row(key, FoundBlocked::read).optional()? else { continue };
+        if resolved.broken {
+            doom.execute([child.as_bytes()])?;
+            scope.cascade();
+        }
+        #[cfg(feature = "planted-bugs")]
+        let resolved = crate::sqlite::planted::count_once(scope, resolved);
+        if resolved.satisfied == 0 {
+            continue;
+        }
+        let is_free = found.open <= resolved.satisfied;
+        if is_free && !is_cancelled(scope, found.workflow, &mut cancelled)? {
+            let run_at = match found.delay {
+                Some(delay) => now.saturating_add(delay),
+                None => found.run_at.max(now),
+            };
+            unblocked.apply(scope, Blocked { task: child, range: found.range }, run_at)?;
+        } else {
+            lower.execute(params![resolved.satisfied, found.range.lane, child.as_bytes()])?;
+        }
     }
     Ok(())
 }
+
+/// Whether a workflow is cancelled: none of its tasks is released then. `known` is asked first.
+pub(super) fn is_cancelled(
+    scope: &Scope<'_>,
+    workflow: Option<[u8; 16]>,
+    known: &mut BTreeMap<[u8; 16], bool>,
+) -> Result<bool> {
+    let Some(workflow) = workflow else { return Ok(false) };
+    if let Some(cancelled) = known.get(&workflow) {
+        return Ok(*cancelled);
+    }
+    let mut statement = scope.connection.prepare_cached(
+        "/* settle.is_cancelled */ SELECT cancelled IS NOT NULL FROM workflow WHERE id = ?",
+    )?;
+    let cancelled = statement.query_row([workflow], |row| row.get(0)).optional()?;
+    Ok(*known.entry(workflow).or_insert(cancelled.unwrap_or(false)))
+}
+
+/// A task, if it is BLOCKED.
+const FIND: &str = "/* settle.find */ SELECT task.lane, task.rank, task.run_at, blocked.open,
+        blocked.delay_ms, task.workflow
+    FROM task JOIN blocked ON blocked.lane = task.lane AND blocked.task = task.id
+    WHERE task.id = ? AND task.status = ?";
 
 struct FoundBlocked {
     range: Range,
     run_at: i64,
     open: u32,
     delay: Option<i64>,
-    workflow_cancelled: bool,
+    workflow: Option<[u8; 16]>,
 }
 
-/// A task, if it is BLOCKED.
-fn find_blocked(scope: &Scope<'_>, task: TaskId) -> Result<Option<FoundBlocked>> {
-    let mut statement = scope.connection.prepare_cached(
-        "/* settle.find */ SELECT task.lane, task.rank, task.run_at, blocked.open, blocked.delay_ms,
-                task.workflow IS NOT NULL AND (SELECT cancelled IS NOT NULL FROM workflow
-                    WHERE workflow.id = task.workflow)
-         FROM task JOIN blocked ON blocked.lane = task.lane AND blocked.task = task.id
-         WHERE task.id = ? AND task.status = ?",
-    )?;
-    let key = params![task.as_bytes(), row::encode_status(Status::Blocked)];
-    let found = statement.query_row(key, |row| {
-        Ok(FoundBlocked {
+impl FoundBlocked {
+    /// From a row of [`FIND`].
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
             range: Range { lane: row.get(0)?, rank: row.get(1)? },
             run_at: row.get(2)?,
             open: row.get(3)?,
             delay: row.get(4)?,
-            workflow_cancelled: row.get(5)?,
+            workflow: row.get(5)?,
         })
-    });
-    Ok(found.optional()?)
+    }
 }

@@ -21,7 +21,9 @@ fn context() -> Context {
         granted_at: now,
         run_at: now,
         payload: "null".into(),
-        linked: false,
+        has_parents: false,
+        has_children: false,
+        renders: false,
         parents: None,
     })
 }
