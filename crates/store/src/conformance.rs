@@ -164,6 +164,7 @@ macro_rules! conformance {
                 a_failure_without_a_handler_fails_it,
                 a_handled_failure_does_not,
                 nothing_is_released_once_it_is_cancelled,
+                tasks_of_an_outcome_wait_once_it_is_cancelled,
                 cancelling_it_takes_leases_back,
                 failing_fast_spares_what_handles_failures,
                 a_retry_runs_what_failed_and_what_waited_for_it,

@@ -183,6 +183,24 @@ pub async fn nothing_is_released_once_it_is_cancelled(harness: Harness) {
     assert_eq!(answer, WorkflowChange::Unknown);
 }
 
+pub async fn tasks_of_an_outcome_wait_once_it_is_cancelled(harness: Harness) {
+    let session = harness.session(&ALL).await;
+    let new = workflow(&harness, &[("a", &[])]);
+    store(&harness, &new).await;
+    let lease = harness.claim_one(session).await;
+    harness.store().cancel_workflow(&own(), new.id, "enough".to_owned()).await.unwrap();
+    let parent = Dependency { parent: lease.task, on: S };
+    let then = member(&harness, new.id, "b", vec![parent]);
+    let id = then.id;
+    let finish =
+        Finish { then: Some(Arc::from([then])), ..Finish::new(lease.task, lease.epoch, success()) };
+    harness.finish(session, vec![finish]).await;
+    assert_eq!(harness.get(id).await.status, Status::Blocked);
+    cascade(&harness).await;
+    assert_eq!(harness.get(id).await.status, Status::Cancelled);
+    assert_eq!(status(&harness, new.id).await, WorkflowStatus::Cancelled);
+}
+
 pub async fn cancelling_it_takes_leases_back(harness: Harness) {
     let session = harness.session(&ALL).await;
     let new = workflow(&harness, &[("a", &[])]);

@@ -1,5 +1,7 @@
 //! Stored: a new task, PENDING, BLOCKED or already RUNNING.
 
+use std::collections::BTreeMap;
+
 use duly_core::id::SessionId;
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -7,9 +9,11 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use super::Scope;
 use super::blocked::{Blocked, blocked, tie};
+use super::settled::is_cancelled;
 use crate::sqlite::error::Result;
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::index::lanes::LaneId;
+use crate::sqlite::links::workflow_of;
 use crate::sqlite::{links, row};
 
 /// The epoch of a task's first grant.
@@ -118,7 +122,7 @@ pub(in crate::sqlite) fn stored_linked(
     }
     let range = Range { lane, rank: task.priority.rank() };
     let (open, broken) = tie(scope, task)?;
-    if open == 0 {
+    if open == 0 && !is_held_back(scope, task)? {
         scope.wait(range, run_at, task.id.as_bytes())?;
         return Ok(true);
     }
@@ -127,6 +131,14 @@ pub(in crate::sqlite) fn stored_linked(
     let delay = row::encode_duration(task.delay);
     blocked(scope, Blocked { task: task.id, range }, (open, broken), delay)?;
     Ok(true)
+}
+
+/// Whether a task stays BLOCKED although its parents have ended: nothing of a cancelled workflow is
+/// released, and the cascade cancels it.
+fn is_held_back(scope: &Scope<'_>, task: &NewTask) -> Result<bool> {
+    let workflow = workflow_of(task).filter(|_| !task.dependencies().is_empty());
+    let workflow = workflow.map(|membership| *membership.id.as_bytes());
+    is_cancelled(scope, workflow, &mut BTreeMap::new())
 }
 
 fn insert_payload(scope: &Scope<'_>, task: &NewTask) -> Result<()> {
