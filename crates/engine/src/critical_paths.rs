@@ -30,6 +30,11 @@ struct Known {
 }
 
 impl CriticalPaths {
+    /// Whether the path of a workflow was asked for lately.
+    pub(crate) fn knows(&self, id: WorkflowId) -> bool {
+        self.known.lock().contains_key(&id)
+    }
+
     /// The path of a workflow in this state, if it is known: nothing has changed since, or it is fresh.
     pub(crate) fn find(&self, state: &WorkflowState) -> Option<Arc<[PathStep]>> {
         let known = self.known.lock();

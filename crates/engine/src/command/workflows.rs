@@ -201,9 +201,12 @@ impl Engine {
         tenant: &TenantName,
         id: WorkflowId,
     ) -> store::Result<Option<WorkflowView>> {
-        let Some(state) = self.store().workflow(tenant, id).await? else { return Ok(None) };
-        if let Some(critical_path) = self.critical_paths().find(&state) {
-            return Ok(Some(WorkflowView { state, critical_path }));
+        // The graph tells the state, too: it is asked for first only where the path may be known.
+        if self.critical_paths().knows(id) {
+            let Some(state) = self.store().workflow(tenant, id).await? else { return Ok(None) };
+            if let Some(critical_path) = self.critical_paths().find(&state) {
+                return Ok(Some(WorkflowView { state, critical_path }));
+            }
         }
         let Some(graph) = self.store().graph(tenant, id).await? else { return Ok(None) };
         let step = |node: &store::Node| PathStep {
@@ -215,6 +218,13 @@ impl Engine {
         };
         let path = critical_path(&graph.nodes, &graph.edges);
         let path: Arc<[_]> = path.into_iter().map(step).collect();
+        let state = match graph.state() {
+            Some(state) => state,
+            None => match self.store().workflow(tenant, id).await? {
+                Some(state) => state,
+                None => return Ok(None),
+            },
+        };
         self.critical_paths().keep(&state, &path);
         Ok(Some(WorkflowView { state, critical_path: path }))
     }

@@ -50,9 +50,7 @@ impl Workflows for PostgresStore {
     }
 
     async fn parents(&self, tasks: Vec<TaskId>) -> Result<Vec<Vec<Parent>>> {
-        let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
-        Ok(parents::parents(&snapshot, &tasks).await?)
+        Ok(parents::parents(&self.pool, &tasks).await?)
     }
 
     async fn cancel_workflow(

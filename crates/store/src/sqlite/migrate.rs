@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0007_start_times.sql"),
     include_str!("../../migrations/sqlite/0008_drain.sql"),
     include_str!("../../migrations/sqlite/0009_workflows.sql"),
+    include_str!("../../migrations/sqlite/0010_edges_of_children.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

@@ -1,10 +1,10 @@
 //! Workflows: queries, and the port.
 
-use std::sync::Arc;
+mod parents;
 
 use async_trait::async_trait;
 use duly_core::id::{TaskId, WorkflowId};
-use duly_core::limits::{PARENT_BYTES, SCAN_ROWS, WORKFLOW_TASKS};
+use duly_core::limits::{SCAN_ROWS, WORKFLOW_TASKS};
 use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::store::{
     self, Cascaded, Edge, Graph, ListWorkflows, Node, Parent, ReplayedDownstream,
@@ -48,10 +48,7 @@ impl Workflows for SqliteStore {
     }
 
     async fn parents(&self, tasks: Vec<TaskId>) -> store::Result<Vec<Vec<Parent>>> {
-        let all = move |connection: &Connection| {
-            tasks.iter().map(|task| parents(connection, *task)).collect()
-        };
-        self.readers.query(all).await
+        self.readers.query(move |connection| parents::parents(connection, &tasks)).await
     }
 
     async fn cancel_workflow(
@@ -144,6 +141,10 @@ fn state(
         let place = Status::ALL.iter().position(|it| *it == status);
         counts[place.expect("all states are there")] = found.get(1)?;
     }
+    let failed = Status::ALL.iter().position(|it| *it == Status::Failed);
+    if counts[failed.expect("all states are there")] == 0 {
+        return Ok(Some(WorkflowState { workflow, counts, handled: 0 }));
+    }
     let mut statement = connection.prepare_cached(
         "/* workflow.handled */ SELECT count(*) FROM member JOIN task ON task.id = member.task
          WHERE member.workflow = ? AND task.status = 4
@@ -229,41 +230,4 @@ fn edges(connection: &Connection, id: WorkflowId) -> Result<Vec<Edge>> {
     }
     edges.sort_unstable();
     Ok(edges)
-}
-
-fn parents(connection: &Connection, child: TaskId) -> Result<Vec<Parent>> {
-    let mut statement = connection.prepare_cached(
-        "/* edge.parents */ SELECT edge.parent, edge.condition, edge.state, parent.status,
-                parent.result, parent.error, member.key
-         FROM edge JOIN task AS child ON child.id = edge.child
-         JOIN task AS parent ON parent.id = edge.parent
-         LEFT JOIN member ON member.workflow = child.workflow AND member.task = edge.parent
-         WHERE edge.child = ? ORDER BY edge.parent",
-    )?;
-    let mut rows = statement.query([child.as_bytes()])?;
-    let (mut parents, mut room) = (Vec::new(), PARENT_BYTES);
-    while let Some(found) = rows.next()? {
-        let id: [u8; 16] = found.get(0)?;
-        let status = row::decode_status(found.get(3)?, &id)?;
-        let result: Option<String> = found.get(4)?;
-        let error = match found.get_ref(5)? {
-            rusqlite::types::ValueRef::Null => None,
-            value => Some(row::decode_failure(value, "task", &id)?),
-        };
-        let error = error.filter(|_| status != Status::Success);
-        let size = result.as_ref().map_or(0, String::len)
-            + error.as_ref().map_or(0, |error| error.message.len());
-        let fits = size <= room;
-        room = if fits { room - size } else { 0 };
-        parents.push(Parent {
-            task: TaskId::from_bytes(id),
-            key: found.get(6)?,
-            on: links::condition(found, 1, child)?,
-            edge: links::edge_state(found, 2, child)?,
-            status,
-            result: result.filter(|_| fits).map(Arc::from),
-            error: error.filter(|_| fits),
-        });
-    }
-    Ok(parents)
 }

@@ -119,6 +119,22 @@ pub struct Graph {
     pub edges: Vec<Edge>,
 }
 
+impl Graph {
+    /// How many tasks are in which state. `None` if one has failed: an edge that takes care of a failure
+    /// may lead out of the workflow.
+    pub fn state(&self) -> Option<WorkflowState> {
+        let mut counts = [0; Status::ALL.len()];
+        for node in &self.nodes {
+            if node.status == Status::Failed {
+                return None;
+            }
+            let place = Status::ALL.iter().position(|it| *it == node.status);
+            counts[place.expect("all states are there")] += 1;
+        }
+        Some(WorkflowState { workflow: self.workflow.clone(), counts, handled: 0 })
+    }
+}
+
 /// A parent of a task, as its child sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {

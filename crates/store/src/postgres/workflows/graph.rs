@@ -5,14 +5,13 @@ use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::store::{Edge, Graph, Node, WorkflowState};
 use duly_core::state::Status;
 use duly_core::workflow::Workflow;
-use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::{COLUMNS, decode};
 use crate::postgres::error::Result;
+use crate::postgres::row;
 use crate::postgres::snapshot::Snapshot;
 use crate::postgres::task_state::linked::decode_condition;
-use crate::postgres::{days, row};
 
 async fn find(snapshot: &Snapshot<'_>, tenant: &TenantName, id: Uuid) -> Result<Option<Workflow>> {
     let select = format!(
@@ -22,12 +21,15 @@ async fn find(snapshot: &Snapshot<'_>, tenant: &TenantName, id: Uuid) -> Result<
     found.as_ref().map(decode).transpose()
 }
 
-/// The tasks of a workflow and their names, by id.
-async fn members(snapshot: &Snapshot<'_>, id: Uuid) -> Result<Vec<(Uuid, String)>> {
-    let select = "/* workflow.keys */ SELECT task, key FROM duly.member WHERE workflow = $1
-        ORDER BY task";
-    let rows = snapshot.query(select, &[&id]).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+/// The lowest and the highest id of a workflow's tasks: a statement on tasks looks at the days between
+/// them, and at no other.
+async fn bounds(snapshot: &Snapshot<'_>, id: Uuid) -> Result<Option<(Uuid, Uuid)>> {
+    let select = "/* workflow.bounds */
+        SELECT (SELECT task FROM duly.member WHERE workflow = $1 ORDER BY task LIMIT 1),
+               (SELECT task FROM duly.member WHERE workflow = $1 ORDER BY task DESC LIMIT 1)";
+    let Some(found) = snapshot.query_opt(select, &[&id]).await? else { return Ok(None) };
+    let lowest: Option<Uuid> = found.try_get(0)?;
+    Ok(lowest.zip(found.try_get(1)?))
 }
 
 pub(super) async fn state(
@@ -37,18 +39,17 @@ pub(super) async fn state(
 ) -> Result<Option<WorkflowState>> {
     let id = row::workflow_uuid(id);
     let Some(workflow) = find(snapshot, tenant, id).await? else { return Ok(None) };
-    let select = "/* workflow.members */ SELECT task FROM duly.member WHERE workflow = $1";
-    let rows = snapshot.query(select, &[&id]).await?;
-    let members: Vec<Uuid> = rows.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_>>()?;
-    let select = "/* workflow.counts */ SELECT status, count(*) FROM duly.task
-        WHERE id = ANY($1) GROUP BY status";
     let mut counts = [0; Status::ALL.len()];
-    for part in days::apart(members.into_iter()) {
-        for row in snapshot.query(select, &[&part]).await? {
-            let status = row::decode_status(row.try_get(0)?, id)?;
-            let place = Status::ALL.iter().position(|it| *it == status).unwrap_or_default();
-            counts[place] += row.try_get::<_, i64>(1)?.unsigned_abs();
-        }
+    let Some((lowest, highest)) = bounds(snapshot, id).await? else {
+        return Ok(Some(WorkflowState { workflow, counts, handled: 0 }));
+    };
+    let select = "/* workflow.counts */ SELECT t.status, count(*)
+        FROM duly.member m JOIN duly.task t ON t.id = m.task
+        WHERE m.workflow = $1 AND t.id BETWEEN $2 AND $3 GROUP BY t.status";
+    for row in snapshot.query(select, &[&id, &lowest, &highest]).await? {
+        let status = row::decode_status(row.try_get(0)?, id)?;
+        let place = Status::ALL.iter().position(|it| *it == status).unwrap_or_default();
+        counts[place] += row.try_get::<_, i64>(1)?.unsigned_abs();
     }
     let failed = Status::ALL.iter().position(|it| *it == Status::Failed).unwrap_or_default();
     let handled = if counts[failed] > 0 { handled(snapshot, id).await? } else { 0 };
@@ -73,39 +74,37 @@ pub(super) async fn graph(
 ) -> Result<Option<Graph>> {
     let id = row::workflow_uuid(id);
     let Some(workflow) = find(snapshot, tenant, id).await? else { return Ok(None) };
-    let mut keys: HashMap<Uuid, String> = members(snapshot, id).await?.into_iter().collect();
-    let mut tasks: Vec<_> = keys.keys().copied().collect();
-    tasks.sort_unstable();
-    let select = "/* workflow.nodes */ SELECT task.id, lane.type, task.status, task.run,
-            task.granted_at, task.finished_at
-        FROM duly.task JOIN duly.lane ON lane.id = task.lane WHERE task.id = ANY($1)
-        ORDER BY task.id";
-    let mut nodes = Vec::with_capacity(tasks.len());
-    for part in days::apart(tasks.iter().copied()) {
-        for row in snapshot.query(select, &[&part]).await? {
-            let id: Uuid = row.try_get(0)?;
-            let task_type = TypeName::new(row.try_get::<_, &str>(1)?);
-            nodes.push(Node {
-                task: row::task_id(id),
-                key: keys.remove(&id).unwrap_or_default(),
-                task_type: task_type.map_err(|_| row::corrupt("lane", "type", id))?,
-                status: row::decode_status(row.try_get(2)?, id)?,
-                run: row::count("task", "run", id, row.try_get(3)?)?,
-                granted_at: row.try_get::<_, Option<i64>>(4)?.map(row::instant),
-                finished_at: row.try_get::<_, Option<i64>>(5)?.map(row::instant),
-            });
-        }
+    let Some((lowest, highest)) = bounds(snapshot, id).await? else {
+        return Ok(Some(Graph { workflow, nodes: Vec::new(), edges: Vec::new() }));
+    };
+    let select = "/* workflow.nodes */ SELECT t.id, m.key, l.type, t.status, t.run, t.granted_at,
+            t.finished_at
+        FROM duly.member m JOIN duly.task t ON t.id = m.task JOIN duly.lane l ON l.id = t.lane
+        WHERE m.workflow = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id";
+    let mut nodes = Vec::new();
+    for row in snapshot.query(select, &[&id, &lowest, &highest]).await? {
+        let task: Uuid = row.try_get(0)?;
+        let task_type = TypeName::new(row.try_get::<_, &str>(2)?);
+        nodes.push(Node {
+            task: row::task_id(task),
+            key: row.try_get(1)?,
+            task_type: task_type.map_err(|_| row::corrupt("lane", "type", task))?,
+            status: row::decode_status(row.try_get(3)?, task)?,
+            run: row::count("task", "run", task, row.try_get(4)?)?,
+            granted_at: row.try_get::<_, Option<i64>>(5)?.map(row::instant),
+            finished_at: row.try_get::<_, Option<i64>>(6)?.map(row::instant),
+        });
     }
-    let edges = edges(snapshot, &tasks).await?;
+    let edges = edges(snapshot, id).await?;
     Ok(Some(Graph { workflow, nodes, edges }))
 }
 
-/// The edges to these tasks, by their ends.
-async fn edges(snapshot: &Snapshot<'_>, children: &[Uuid]) -> Result<Vec<Edge>> {
-    let select = "/* workflow.edges */ SELECT parent, child, condition FROM duly.edge
-        WHERE child = ANY($1)";
+/// The edges to the tasks of a workflow, by their ends.
+async fn edges(snapshot: &Snapshot<'_>, id: Uuid) -> Result<Vec<Edge>> {
+    let select = "/* workflow.edges */ SELECT e.parent, e.child, e.condition
+        FROM duly.member m JOIN duly.edge e ON e.child = m.task WHERE m.workflow = $1";
     let mut edges = Vec::new();
-    for row in snapshot.query(select, &[&children]).await? {
+    for row in snapshot.query(select, &[&id]).await? {
         let (parent, child): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
         let on = decode_condition(row.try_get(2)?, child)?;
         edges.push(Edge { parent: row::task_id(parent), child: row::task_id(child), on });
