@@ -4,6 +4,7 @@
 //! the edge's condition asks. An edge whose parent ended otherwise is *broken*: its child can never start
 //! and is cancelled. An edge is resolved once; a parent that runs again does not count again.
 
+pub mod consequences;
 pub mod critical_path;
 pub mod plan;
 pub mod request;

@@ -1,16 +1,15 @@
 //! Cascade: cancel tasks that can no longer start. First those with a broken edge, then the open tasks of
 //! workflows that were cancelled or fail fast.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::store::Cascaded;
 use duly_core::state::Status;
 use duly_core::task::Failure;
-use duly_core::workflow::{
-    Condition, EdgeState, WORKFLOW_CANCELLED, WORKFLOW_FAILED, broken_dependency,
-};
-use foldhash::{HashMap, HashSet};
+use duly_core::workflow::consequences::{failure_handlers, swept};
+use duly_core::workflow::{Condition, EdgeState, broken_dependency};
+use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::cancel::cancel;
@@ -180,10 +179,7 @@ async fn sweep_workflow(scope: &mut Scope<'_>, limit: usize) -> Result<Option<Ca
     let rows = scope.query(select, &[&workflow]).await?;
     let Some(found) = rows.first() else { return Ok(Some(Vec::new())) };
     let reason: Option<String> = found.try_get(0)?;
-    let error = match reason {
-        Some(reason) => Failure::new(WORKFLOW_CANCELLED, reason),
-        None => Failure::new(WORKFLOW_FAILED, "another task of the workflow failed"),
-    };
+    let error = swept(reason);
     let mut tasks: Vec<_> = states.into_values().map(|state| (state, error.clone())).collect();
     tasks.retain(|(state, _)| !state.status.is_terminal());
     tasks.sort_unstable_by_key(|(state, _)| state.id);
@@ -203,24 +199,16 @@ pub(super) async fn members(scope: &Scope<'_>, workflow: Uuid) -> Result<Vec<Uui
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// The tasks that are reached through `failure` or `done` edges: those take care of failures.
+/// Those of the tasks that take care of failures.
 async fn handlers(scope: &Scope<'_>, members: &[Uuid]) -> Result<HashSet<Uuid>> {
     let select = "/* cascade.edges */ SELECT parent, child, condition FROM duly.edge
         WHERE child = ANY($1)";
-    let (mut children, mut next) = (HashMap::<Uuid, Vec<Uuid>>::default(), BTreeSet::new());
+    let mut edges = Vec::new();
     for row in scope.query(select, &[&members]).await? {
         let (parent, child): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
-        let on: Condition = decode_condition(row.try_get(2)?, child)?;
-        children.entry(parent).or_default().push(child);
-        next.extend(on.handles_failure().then_some(child));
+        edges.push((parent, child, decode_condition(row.try_get(2)?, child)?));
     }
-    let mut found = HashSet::default();
-    while let Some(task) = next.pop_first() {
-        if found.insert(task) {
-            next.extend(children.get(&task).into_iter().flatten());
-        }
-    }
-    Ok(found)
+    Ok(failure_handlers(edges))
 }
 
 /// The open tasks of a workflow that are to be cancelled, by their ids, about one more than `limit` at the
@@ -231,7 +219,7 @@ async fn open_tasks(scope: &Scope<'_>, workflow: Uuid, limit: usize) -> Result<V
         WHERE id = $1 AND cancelled IS NOT NULL";
     let spared = match scope.query(select, &[&workflow]).await?.is_empty() {
         true => handlers(scope, &members).await?,
-        false => HashSet::default(),
+        false => HashSet::new(),
     };
     let select = "/* cascade.open */ SELECT id FROM duly.task
         WHERE id = ANY($1) AND status IN (0, 1, 2) ORDER BY id";

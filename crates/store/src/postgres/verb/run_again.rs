@@ -7,7 +7,8 @@ use duly_core::id::{TaskId, WorkflowId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{ReplayedDownstream, WorkflowChange};
 use duly_core::state::Status;
-use duly_core::workflow::{DEPENDENCY_NOT_MET, EdgeState, WORKFLOW_FAILED};
+use duly_core::workflow::EdgeState;
+use duly_core::workflow::consequences::{restartable, was_cancelled_for_others};
 use foldhash::HashMap;
 use uuid::Uuid;
 
@@ -143,25 +144,22 @@ impl Graph {
     fn restartable(&self) -> BTreeSet<Uuid> {
         let wanted = |state: &&TaskState| match state.status {
             Status::Failed => true,
-            Status::Cancelled => was_cancelled_for_others(state),
+            Status::Cancelled => {
+                let error = row::decode_failure("task", state.error.as_deref(), state.id);
+                error.is_some_and(|it| it.is_ok_and(|error| was_cancelled_for_others(&error)))
+            }
             Status::Blocked => self.is_broken(state.id),
             Status::Pending | Status::Running | Status::Success => false,
         };
-        let mut tasks: BTreeSet<Uuid> =
-            self.tasks.values().filter(wanted).map(|state| state.id).collect();
-        loop {
-            let stays_broken = |task: &&Uuid| {
-                self.tasks[*task].status != Status::Failed
-                    && self.edges_to(**task).iter().any(|(parent, state)| {
-                        *state == EdgeState::Broken && !tasks.contains(parent)
-                    })
-            };
-            let stuck: BTreeSet<_> = tasks.iter().filter(stays_broken).copied().collect();
-            if stuck.is_empty() {
-                return tasks;
+        let broken_parents = |state: &TaskState| match state.status {
+            Status::Failed => Vec::new(),
+            _ => {
+                let edges = self.edges_to(state.id).iter();
+                edges.filter(|it| it.1 == EdgeState::Broken).map(|it| it.0).collect()
             }
-            tasks.retain(|task| !stuck.contains(task));
-        }
+        };
+        let tasks = self.tasks.values().filter(wanted);
+        restartable(tasks.map(|state| (state.id, broken_parents(state))).collect())
     }
 
     /// Opens the next run of those tasks that have ended. Edges between them that are in these states are
@@ -204,11 +202,4 @@ impl Graph {
         linked::doom(scope, &doomed).await?;
         start_afresh(scope, &opened, None).await
     }
-}
-
-/// Whether a task was cancelled since others failed.
-fn was_cancelled_for_others(state: &TaskState) -> bool {
-    let failure = row::decode_failure("task", state.error.as_deref(), state.id);
-    let code = failure.and_then(|failure| failure.ok()).map(|failure| failure.code);
-    matches!(code.as_deref(), Some(DEPENDENCY_NOT_MET | WORKFLOW_FAILED))
 }

@@ -1,12 +1,13 @@
 //! The cascade: cancels tasks that can no longer start, page by page.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::ports::store::Cascaded;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
-use duly_core::workflow::{WORKFLOW_CANCELLED, WORKFLOW_FAILED, broken_dependency};
+use duly_core::workflow::broken_dependency;
+use duly_core::workflow::consequences::{failure_handlers, swept};
 
 use super::control::find_any;
 use super::{Scope, Verb};
@@ -69,14 +70,9 @@ impl Step {
 
     /// Cancels open tasks of workflows that were cancelled or fail fast.
     fn sweep(&mut self, scope: &mut Scope<'_>) -> Result<()> {
-        for (id, reason) in swept(scope)? {
-            let (error, spared) = match reason {
-                Some(reason) => (Failure::new(WORKFLOW_CANCELLED, reason), BTreeSet::new()),
-                None => {
-                    let error = "another task of the workflow failed";
-                    (Failure::new(WORKFLOW_FAILED, error), handlers(scope, id)?)
-                }
-            };
+        for (id, reason) in to_sweep(scope)? {
+            let spared = if reason.is_some() { HashSet::new() } else { handlers(scope, id)? };
+            let error = swept(reason);
             for task in open_tasks(scope, id)? {
                 if self.left == 0 {
                     return Ok(());
@@ -132,7 +128,7 @@ fn broken_edge(scope: &Scope<'_>, task: TaskId) -> Result<Option<Failure>> {
 }
 
 /// The workflows to look at, and why each was cancelled; nothing of one that fails fast.
-fn swept(scope: &Scope<'_>) -> Result<Vec<(WorkflowId, Option<String>)>> {
+fn to_sweep(scope: &Scope<'_>) -> Result<Vec<(WorkflowId, Option<String>)>> {
     let mut statement = scope.connection.prepare_cached(
         "/* cascade.sweep */ SELECT id, cancelled FROM workflow WHERE sweep = 1 ORDER BY id LIMIT 100",
     )?;
@@ -150,31 +146,19 @@ fn open_tasks(scope: &Scope<'_>, id: WorkflowId) -> Result<Vec<TaskId>> {
     Ok(open.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The tasks of a workflow that are reached through `failure` or `done` edges.
-fn handlers(scope: &Scope<'_>, id: WorkflowId) -> Result<BTreeSet<TaskId>> {
+/// The tasks of a workflow that take care of failures.
+fn handlers(scope: &Scope<'_>, id: WorkflowId) -> Result<HashSet<TaskId>> {
     let mut statement = scope.connection.prepare_cached(
-        "/* cascade.handlers */ SELECT edge.parent, edge.child, edge.condition <> 0 FROM member
-         JOIN edge ON edge.child = member.task
-         WHERE member.workflow = ? ORDER BY edge.child",
+        "/* cascade.handlers */ SELECT edge.parent, edge.child, edge.condition FROM member
+         JOIN edge ON edge.child = member.task WHERE member.workflow = ?",
     )?;
-    let edges: Vec<(TaskId, TaskId, bool)> = statement
-        .query_map([id.as_bytes()], |row| {
-            let task = |column| row.get(column).map(TaskId::from_bytes);
-            Ok((task(0)?, task(1)?, row.get(2)?))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut found = BTreeSet::new();
-    loop {
-        let before = found.len();
-        for (parent, child, handles) in &edges {
-            if *handles || found.contains(parent) {
-                found.insert(*child);
-            }
-        }
-        if found.len() == before {
-            return Ok(found);
-        }
+    let mut rows = statement.query([id.as_bytes()])?;
+    let mut edges = Vec::new();
+    while let Some(row) = rows.next()? {
+        let child = TaskId::from_bytes(row.get(1)?);
+        edges.push((TaskId::from_bytes(row.get(0)?), child, links::condition(row, 2, child)?));
     }
+    Ok(failure_handlers(edges))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use duly_core::id::{TaskId, WorkflowId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{ReplayedDownstream, WorkflowChange};
 use duly_core::state::Status;
-use duly_core::workflow::{DEPENDENCY_NOT_MET, EdgeState, WORKFLOW_FAILED};
+use duly_core::workflow::EdgeState;
+use duly_core::workflow::consequences::{restartable, was_cancelled_for_others};
 use rusqlite::params;
 
 use super::super::control::{find, find_any};
@@ -34,7 +35,7 @@ impl Verb for RetryWorkflow {
         }
         let calm = "/* workflow.calm */ UPDATE workflow SET failing = 0, sweep = NULL WHERE id = ?";
         scope.connection.prepare_cached(calm)?.execute([self.id.as_bytes()])?;
-        let again = restartable(scope, stuck(scope, self.id)?)?;
+        let again = restartable(stuck(scope, self.id)?);
         for task in &again {
             run_again(scope, *task, &again, Reopens::Broken)?;
         }
@@ -42,8 +43,9 @@ impl Verb for RetryWorkflow {
     }
 }
 
-/// The tasks of a workflow that failed, or were or are about to be cancelled because of that.
-fn stuck(scope: &Scope<'_>, id: WorkflowId) -> Result<BTreeMap<TaskId, Status>> {
+/// The tasks of a workflow that failed, or were or are about to be cancelled because of that, each with the
+/// parents that keep it from running.
+fn stuck(scope: &Scope<'_>, id: WorkflowId) -> Result<BTreeMap<TaskId, Vec<TaskId>>> {
     let mut statement = scope.connection.prepare_cached(
         "/* workflow.stuck */ SELECT task.id, status, error FROM member
          JOIN task ON task.id = member.task
@@ -56,41 +58,20 @@ fn stuck(scope: &Scope<'_>, id: WorkflowId) -> Result<BTreeMap<TaskId, Status>> 
     while let Some(found) = rows.next()? {
         let task: [u8; 16] = found.get(0)?;
         let status = row::decode_status(found.get(1)?, &task)?;
-        let because = || {
+        if status == Status::Cancelled {
             let error = row::decode_failure(found.get_ref(2)?, "task", &task)?;
-            Ok::<_, crate::sqlite::error::Fault>(matches!(
-                error.code.as_str(),
-                DEPENDENCY_NOT_MET | WORKFLOW_FAILED
-            ))
-        };
-        if status != Status::Cancelled || because()? {
-            stuck.insert(TaskId::from_bytes(task), status);
+            if !was_cancelled_for_others(&error) {
+                continue;
+            }
         }
+        let task = TaskId::from_bytes(task);
+        let parents = match status {
+            Status::Failed => Vec::new(),
+            _ => broken_parents(scope, task)?,
+        };
+        stuck.insert(task, parents);
     }
     Ok(stuck)
-}
-
-/// Those of the tasks of which no edge stays broken if all of them run again.
-fn restartable(scope: &Scope<'_>, mut tasks: BTreeMap<TaskId, Status>) -> Result<BTreeSet<TaskId>> {
-    let mut broken = BTreeMap::new();
-    for (task, status) in &tasks {
-        if *status != Status::Failed {
-            broken.insert(*task, broken_parents(scope, *task)?);
-        }
-    }
-    loop {
-        let stays = |(_, parents): &(&TaskId, &Vec<TaskId>)| {
-            parents.iter().any(|parent| !tasks.contains_key(parent))
-        };
-        let out: Vec<_> = broken.iter().filter(stays).map(|(task, _)| *task).collect();
-        if out.is_empty() {
-            return Ok(tasks.into_keys().collect());
-        }
-        for task in out {
-            tasks.remove(&task);
-            broken.remove(&task);
-        }
-    }
 }
 
 fn broken_parents(scope: &Scope<'_>, child: TaskId) -> Result<Vec<TaskId>> {
