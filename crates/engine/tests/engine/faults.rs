@@ -32,6 +32,7 @@ pub(crate) struct Faults {
     /// Answers to steps of bulk orders that will be lost.
     lost_steps: AtomicUsize,
     unreadable: AtomicBool,
+    parents_unreadable: AtomicBool,
     damaged: AtomicBool,
     poison: Mutex<Option<TaskId>>,
     releases_fail: AtomicBool,
@@ -60,6 +61,7 @@ impl Faults {
             failing_submit: AtomicUsize::new(0),
             lost_steps: AtomicUsize::new(0),
             unreadable: AtomicBool::new(false),
+            parents_unreadable: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
             poison: Mutex::default(),
             releases_fail: AtomicBool::new(false),
@@ -86,6 +88,11 @@ impl Faults {
     /// Whether the sessions can be read.
     pub(crate) fn set_readable(&self, readable: bool) {
         self.unreadable.store(!readable, Ordering::SeqCst);
+    }
+
+    /// Whether the parents of tasks can be read.
+    pub(crate) fn set_parents_readable(&self, readable: bool) {
+        self.parents_unreadable.store(!readable, Ordering::SeqCst);
     }
 
     /// Whether the newest settings are damaged. They are replaced by the next change.
@@ -164,6 +171,7 @@ impl Faults {
             "exchange" => self.before_exchange(call.argument().unwrap()),
             "report" => self.fail(),
             "sessions" => unavailable_if(&self.unreadable),
+            "parents" => unavailable_if(&self.parents_unreadable),
             "keep_alive" => unavailable_if(&self.keep_alive_fails),
             "lead" => unavailable_if(&self.lead_fails),
             "settings" if self.damaged.load(Ordering::SeqCst) => {

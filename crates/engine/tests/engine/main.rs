@@ -8,6 +8,7 @@ mod remote;
 mod reports;
 mod settings;
 mod stores;
+mod workflows;
 mod world;
 
 use std::time::Duration;
