@@ -1,9 +1,12 @@
 //! Days that are over, and transactions that still need them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::Home;
+use duly_core::task::NewTask;
+use duly_core::workflow::{Condition, Dependency, Links};
 
 use crate::gate::Gate;
 use crate::world::World;
@@ -28,6 +31,28 @@ async fn a_day_in_use_is_not_dropped() {
     world.sweep(1).await;
     assert!(world.has_day(day).await);
     gate.open().await;
+    world.sweep(1).await;
+    assert!(!world.has_day(day).await);
+}
+
+/// A child of a later day has not ended: a replay or an explanation may still ask for its parent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_day_with_a_parent_of_an_open_child_is_not_dropped() {
+    let Some(world) = World::new().await else { return };
+    let session = world.open(0, 1, Home::Local).await;
+    let (parent, day) = (world.task(1, Duration::ZERO), world.clock.now());
+    world.submit(0, vec![parent.clone()]).await;
+    let dependencies = vec![Dependency { parent: parent.id, on: Condition::Success }];
+    let links = Links { dependencies, workflow: None, render: false };
+    let child = NewTask { links: Some(Arc::new(links)), ..world.task(2, 5 * DAY) };
+    world.submit(0, vec![child]).await;
+    world.succeed(0, session, 1).await;
+    world.clock.advance(3 * DAY);
+    world.sweep(1).await;
+    assert!(world.has_day(day).await, "the child waits");
+    world.clock.advance(3 * DAY);
+    world.succeed(0, session, 2).await;
+    world.clock.advance(10 * DAY);
     world.sweep(1).await;
     assert!(!world.has_day(day).await);
 }
