@@ -22,8 +22,10 @@ use super::control;
 use super::submit::{Minted, new_task};
 use crate::engine::Engine;
 
-/// How often to look for the end of a workflow.
-const POLL: Duration = Duration::from_millis(250);
+/// How long a wait for the end of a workflow leaves the store alone: at first, and at most.
+const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+/// How much longer than a look the pause after it is: each look counts all tasks of the workflow.
+const REST: u32 = 10;
 
 /// A workflow that was accepted.
 #[derive(Clone, Debug)]
@@ -237,14 +239,18 @@ impl Engine {
         wait: Duration,
     ) -> store::Result<Option<WorkflowView>> {
         let deadline = tokio::time::Instant::now() + wait;
+        let (mut pause, longest) = POLL;
         loop {
+            let began = tokio::time::Instant::now();
             let state = self.store().workflow(tenant, id).await?;
+            let rest = began.elapsed() * REST;
             let runs = |it: &WorkflowState| it.workflow.status == WorkflowStatus::Running;
             let is_over = tokio::time::Instant::now() >= deadline || self.is_closing();
             if is_over || !state.as_ref().is_some_and(runs) {
                 return self.workflow(tenant, id).await;
             }
-            let poll = deadline.min(tokio::time::Instant::now() + POLL);
+            let poll = deadline.min(tokio::time::Instant::now() + pause.max(rest));
+            pause = (pause * 2).min(longest);
             tokio::select! {
                 () = tokio::time::sleep_until(poll) => {}
                 () = self.closing() => {}
