@@ -110,11 +110,25 @@ pub fn read_from<T: DeserializeOwned>(path: &Path, place: u64) -> anyhow::Result
         if !text.ends_with('\n') {
             break;
         }
-        let line = serde_json::from_str(&text);
+        // Several processes may write one file: the next one goes on where a killed one stopped.
+        let line =
+            serde_json::from_str(&text).or_else(|bad| match second_opening(text.as_bytes()) {
+                Some(start) => serde_json::from_str(&text[start..]),
+                None => Err(bad),
+            });
         lines.push(line.with_context(|| format!("not a line of a journal: {text}"))?);
         text.clear();
     }
     Ok(lines)
+}
+
+/// How every line begins.
+const OPENING: &[u8] = b"{\"seq\":";
+
+/// Where the last line within a line begins, after half of another.
+pub(crate) fn second_opening(text: &[u8]) -> Option<usize> {
+    let openings = text.windows(OPENING.len()).enumerate().skip(1);
+    openings.filter(|(_, window)| *window == OPENING).map(|(place, _)| place).next_back()
 }
 
 #[cfg(test)]
@@ -140,14 +154,19 @@ mod tests {
             .unwrap()
             .write_all(b"{\"seq\":3")
             .unwrap();
+        let seen = |lines: &[Line<Event>]| -> Vec<(u64, String)> {
+            lines.iter().map(|line| (line.seq, line.event.name.clone())).collect()
+        };
         let lines = read::<Event>(&path).unwrap();
-        let seen: Vec<_> = lines.iter().map(|line| (line.seq, line.event.name.as_str())).collect();
-        assert_eq!(seen, [(1, "one"), (2, "two")]);
+        assert_eq!(seen(&lines), [(1, "one".to_owned()), (2, "two".to_owned())]);
         assert!(lines[0].mono_ns <= lines[1].mono_ns);
         let first = u64::try_from(std::fs::read_to_string(&path).unwrap().find('\n').unwrap());
         let end = first.unwrap() + 1;
         for (place, found) in [(0, 2), (1, 1), (end - 1, 1), (end, 1), (end + 1, 0)] {
             assert_eq!(read_from::<Event>(&path, place).unwrap().len(), found, "from {place}");
         }
+        Journal::open(&path).unwrap().write(Event { name: "next".to_owned() }).unwrap();
+        let lines = read::<Event>(&path).unwrap();
+        assert_eq!(seen(&lines)[2..], [(1, "next".to_owned())], "after half a line of another");
     }
 }

@@ -7,12 +7,10 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 
-use crate::journal::Line;
+use crate::journal::{Line, second_opening};
 
 /// How much is read at a time.
 const BUFFER: usize = 1 << 20;
-/// How every line begins.
-const OPENING: &[u8] = b"{\"seq\":";
 
 /// Calls for each line, and counts those that are halves: what a writer left that was killed.
 pub(super) fn each_line(path: &Path, mut take: impl FnMut(&[u8]) -> bool) -> anyhow::Result<u64> {
@@ -48,12 +46,6 @@ pub(super) fn each<T: DeserializeOwned>(
     mut take: impl FnMut(Line<T>),
 ) -> anyhow::Result<u64> {
     each_line(path, |text| serde_json::from_slice(text).map(&mut take).is_ok())
-}
-
-/// Where the last line within a line begins, after half of another.
-fn second_opening(text: &[u8]) -> Option<usize> {
-    let openings = text.windows(OPENING.len()).enumerate().skip(1);
-    openings.filter(|(_, window)| *window == OPENING).map(|(place, _)| place).next_back()
 }
 
 #[cfg(test)]
