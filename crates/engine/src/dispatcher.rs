@@ -2,20 +2,21 @@
 //! both in one exchange. It sleeps until the next due time, a hint, an outcome or a claim; it
 //! scans nothing at an interval.
 
-use std::collections::{HashSet, VecDeque};
+mod state;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::limits::{CONCURRENCY, PREFETCH, STORE_BATCH};
-use duly_core::ports::store::{Error, Exchange, Exchanged, Store};
+use duly_core::limits::STORE_BATCH;
+use duly_core::ports::store::{Exchange, Exchanged, Store};
 use duly_core::time::Timestamp;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::state::{PendingFinish, State, accept, recover};
 use crate::cascade::CascadeBell;
 use crate::claim_slot::{ClaimSlot, WaitingClaim};
 use crate::deadlines::Deadlines;
@@ -26,8 +27,6 @@ use crate::task_waiters::TaskWaiters;
 
 /// How long the loop relies on hints before it claims without one: a hint may be lost.
 const SAFETY_POLL: Duration = Duration::from_secs(30);
-/// How long it waits after the store did not answer: the first time, and at most.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn Store>,
@@ -43,71 +42,10 @@ pub(crate) struct Dispatcher {
     pub(crate) keeps_outcomes: bool,
 }
 
-/// What the loop knows between two exchanges.
-struct State {
-    finishes: VecDeque<PendingFinish>,
-    /// When to claim next.
-    due: Option<Timestamp>,
-    /// Whether that time has come. Until then the claim stays in its slot, where the submitter
-    /// can take it.
-    is_due: bool,
-    back_off: Duration,
-    /// The most outcomes that the next exchange takes. Fewer than usual while the loop searches
-    /// for an outcome that the store cannot take.
-    batch: usize,
-    /// Tasks with children that the worker holds.
-    parents: HashSet<TaskId>,
-    /// Leases that lack something before the worker gets them. Each ends with outcomes that the
-    /// dispatcher itself reports. Meanwhile other outcomes are committed.
-    preparing: JoinSet<Vec<Finish>>,
-    /// Whether the next exchange also claims. Not while it is unclear whether the claim or an
-    /// outcome made the last exchange fail.
-    claims: bool,
-}
-
-impl State {
-    /// Outcomes that no call waits for.
-    fn add_unanswered(&mut self, finishes: impl IntoIterator<Item = Finish>) {
-        let unanswered = |finish| PendingFinish { finish, call: None };
-        self.finishes.extend(finishes.into_iter().map(unanswered));
-    }
-
-    fn remember_parents(&mut self, leases: &[Lease]) {
-        // A worker that has lost leases may never report their outcomes.
-        if self.parents.len() > CONCURRENCY + PREFETCH {
-            self.parents.clear();
-        }
-        let parents = leases.iter().filter(|lease| lease.has_children);
-        self.parents.extend(parents.map(|lease| lease.task));
-    }
-}
-
-/// An outcome that is not committed yet, and the call that waits for it.
-struct PendingFinish {
-    finish: Finish,
-    call: Option<Arc<CallState>>,
-}
-
-/// The answers of one call, collected item by item.
-struct CallState {
-    answers: parking_lot::Mutex<Vec<Finished>>,
-    expected: usize,
-    reply: parking_lot::Mutex<Option<oneshot::Sender<Vec<Finished>>>>,
-}
-
 impl Dispatcher {
     /// Runs until shutdown, then commits the outcomes it holds.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut state = State {
-            finishes: VecDeque::new(),
-            due: Some(Timestamp::EPOCH),
-            is_due: true,
-            back_off: Duration::ZERO,
-            batch: STORE_BATCH,
-            parents: HashSet::new(),
-            preparing: JoinSet::new(),
-            claims: true,
-        };
+        let mut state = State::new();
         loop {
             tokio::select! {
                 biased;
@@ -232,8 +170,10 @@ impl Dispatcher {
         let committed: Vec<PendingFinish> = state.finishes.drain(..count).collect();
         self.ring_cascade(&committed);
         self.task_waiters.notify_changed(ended(&committed, &answer.finished));
-        for pending in &committed {
-            state.parents.remove(&pending.finish.task);
+        if !state.parents.is_empty() {
+            for pending in &committed {
+                state.parents.remove(&pending.finish.task);
+            }
         }
         for (pending, finished) in committed.into_iter().zip(answer.finished) {
             pending.settle(finished);
@@ -275,64 +215,6 @@ impl Dispatcher {
             self.cascade_bell.ring_soon();
         }
     }
-}
-
-/// Plans the next exchange after one failed. Outcomes are kept and sent again, unless one of them
-/// can never be committed. The loop finds that one by leaving out the claim, then by halving the
-/// batch, and releases its lease instead.
-fn recover(state: &mut State, count: usize, claimed: bool, error: &Error) {
-    let (least, most) = BACK_OFF;
-    state.back_off = (state.back_off * 2).clamp(least, most);
-    if error.is_retryable() {
-        tracing::debug!(%error, "the store is unavailable; outcomes wait");
-        return;
-    }
-    tracing::error!(error = error as &dyn std::error::Error, "an exchange failed");
-    if count == 0 {
-        return;
-    }
-    if claimed {
-        state.claims = false;
-    } else if count > 1 {
-        state.batch = count.div_ceil(2);
-    } else if let Some(poison) = state.finishes.pop_front() {
-        release_instead(state, poison);
-    }
-}
-
-/// Replaces an outcome that can never be committed by the release of its lease.
-fn release_instead(state: &mut State, poison: PendingFinish) {
-    let Finish { task, epoch, ref outcome, .. } = poison.finish;
-    tracing::error!(task.id = %task, "an outcome cannot be committed; its lease is released");
-    if *outcome != Outcome::Release {
-        let finish = Finish::new(task, epoch, Outcome::Release);
-        state.finishes.push_back(PendingFinish { finish, call: None });
-    }
-    poison.settle(Finished::Unknown);
-}
-
-impl PendingFinish {
-    fn settle(self, finished: Finished) {
-        let Some(call) = self.call else { return };
-        let mut answers = call.answers.lock();
-        answers.push(finished);
-        if answers.len() == call.expected
-            && let Some(reply) = call.reply.lock().take()
-        {
-            drop(reply.send(std::mem::take(&mut *answers)));
-        }
-    }
-}
-
-fn accept(state: &mut State, call: FinishCall) {
-    let expected = call.batch.len();
-    let shared = Arc::new(CallState {
-        answers: parking_lot::Mutex::new(Vec::with_capacity(expected)),
-        expected,
-        reply: parking_lot::Mutex::new(Some(call.reply)),
-    });
-    let pending = |finish| PendingFinish { finish, call: Some(Arc::clone(&shared)) };
-    state.finishes.extend(call.batch.into_iter().map(pending));
 }
 
 fn ended<'a>(

@@ -1,5 +1,7 @@
 //! Tasks that depend on others, between the store and a worker.
 
+#![expect(clippy::unwrap_used, reason = "a lease that cannot be had fails its test")]
+
 use duly_core::id::TaskId;
 use duly_core::lease::{Finished, Lease};
 use duly_core::submit::Draft;
