@@ -8,28 +8,28 @@ use crate::state::Status;
 use crate::time::Timestamp;
 
 /// The tasks that decided when the workflow ended, or how far it is: from the one that is at work or
-/// ended last, each time back to the parent that ended last. The first comes first; tasks that never
-/// ran are left out.
+/// ended last, each time back to the parent that ended last. The first comes first. The path leads through
+/// tasks that were cancelled before they ran, which are left out.
 pub fn critical_path<'a>(nodes: &'a [Node], edges: &[Edge]) -> Vec<&'a Node> {
-    let ran: HashMap<TaskId, &Node> = nodes
-        .iter()
-        .filter(|node| node.granted_at.is_some())
-        .map(|node| (node.task, node))
-        .collect();
+    let counts = |node: &&Node| node.granted_at.is_some() || node.finished_at.is_some();
+    let known: HashMap<TaskId, &Node> =
+        nodes.iter().filter(counts).map(|node| (node.task, node)).collect();
     let mut latest: HashMap<TaskId, &Node> = HashMap::new();
     for edge in edges {
-        let Some(parent) = ran.get(&edge.parent) else { continue };
-        let known = latest.entry(edge.child).or_insert(parent);
-        if end_of(parent) > end_of(known) {
-            *known = parent;
+        let Some(parent) = known.get(&edge.parent) else { continue };
+        let found = latest.entry(edge.child).or_insert(parent);
+        if end_of(parent) > end_of(found) {
+            *found = parent;
         }
     }
-    let mut path = Vec::new();
-    let mut next = ran.values().copied().max_by_key(|node| (end_of(node), node.task));
+    let ran = nodes.iter().filter(|node| node.granted_at.is_some());
+    let mut next = ran.max_by_key(|node| (end_of(node), node.task));
+    let (mut path, mut steps) = (Vec::new(), 0);
     // Bounded, should stored edges ever form a cycle.
-    while let Some(node) = next.filter(|_| path.len() <= nodes.len()) {
-        path.push(node);
+    while let Some(node) = next.filter(|_| steps <= nodes.len()) {
+        path.extend(node.granted_at.is_some().then_some(node));
         next = latest.get(&node.task).copied();
+        steps += 1;
     }
     path.reverse();
     path
@@ -88,5 +88,12 @@ mod tests {
         let nodes = [node(0, Some((0, Some(10)))), node(1, Some((10, None))), node(2, None)];
         assert_eq!(path(&nodes, &[(0, 1), (1, 2)]), "01");
         assert_eq!(path(&[node(0, None)], &[]), "");
+    }
+
+    #[test]
+    fn it_leads_through_what_was_cancelled() {
+        let failed = node(0, Some((0, Some(90))));
+        let nodes = [failed, node(1, None), node(2, Some((99, Some(100))))];
+        assert_eq!(path(&nodes, &[(0, 1), (1, 2)]), "02");
     }
 }
