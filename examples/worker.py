@@ -28,7 +28,7 @@ def claim():
 def slot():
     while not stop.is_set():
         with claiming:  # one claim at a time; what it brings waits for the next free slots
-            if not waiting: claim()
+            if not waiting and not stop.is_set(): claim()  # or a session would open after the last one was left
             if not waiting or stop.is_set(): continue
             running.append(task := waiting.pop(0))
         try: finish(task, run(task))
