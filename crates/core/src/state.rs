@@ -27,6 +27,11 @@ impl Status {
     pub const ALL: [Self; 6] =
         [Self::Blocked, Self::Pending, Self::Running, Self::Success, Self::Failed, Self::Cancelled];
 
+    /// Its place in [`Self::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     /// Whether the run has its outcome.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Success | Self::Failed | Self::Cancelled)
@@ -139,6 +144,11 @@ pub const fn transition(from: Status, event: Event) -> Result<Status, IllegalTra
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_has_its_place_among_all() {
+        assert_eq!(Status::ALL.map(Status::index), [0, 1, 2, 3, 4, 5]);
+    }
 
     #[test]
     fn the_whole_matrix_is_as_reviewed() {

@@ -41,36 +41,31 @@ pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS duly.functions (
         replaced_at timestamptz NOT NULL DEFAULT now()
     )";
 
-/// Drops functions that this transaction has not written: no file defines them.
-const DROP_STALE: &str = "DO $$
-    DECLARE
-        stale regprocedure;
-    BEGIN
-        FOR stale IN
-            SELECT p.oid FROM pg_catalog.pg_proc p
-            WHERE p.pronamespace = 'duly'::regnamespace AND p.xmin <> pg_current_xact_id()::xid
-        LOOP
-            EXECUTE format('DROP FUNCTION %s', stale);
-        END LOOP;
-    END
-    $$";
+/// Functions that this transaction has not written: no file defines them.
+const STALE: &str = "p.xmin <> pg_current_xact_id()::xid";
 
-/// Drops functions that answer with other columns than they did in a version that a database may have:
-/// these cannot be replaced. Nodes that need the old ones are no longer admitted.
-const DROP_CHANGED: &str = "DO $$
-    DECLARE
-        changed regprocedure;
-    BEGIN
-        FOR changed IN
-            SELECT p.oid FROM pg_catalog.pg_proc p
-            WHERE p.pronamespace = 'duly'::regnamespace
-              AND p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes',
-                                'exchange', 'settle_tasks', 'waiting_children')
-        LOOP
-            EXECUTE format('DROP FUNCTION %s', changed);
-        END LOOP;
-    END
-    $$";
+/// Functions that answer with other columns than they did in a version that a database may have: these
+/// cannot be replaced. Nodes that need the old ones are no longer admitted.
+const CHANGED: &str = "p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes', \
+    'exchange', 'settle_tasks', 'waiting_children')";
+
+/// Drops those of the functions for which this holds.
+fn drop_those(condition: &str) -> String {
+    format!(
+        "DO $$
+        DECLARE
+            one regprocedure;
+        BEGIN
+            FOR one IN
+                SELECT p.oid FROM pg_catalog.pg_proc p
+                WHERE p.pronamespace = 'duly'::regnamespace AND {condition}
+            LOOP
+                EXECUTE format('DROP FUNCTION %s', one);
+            END LOOP;
+        END
+        $$"
+    )
+}
 
 /// Whether the functions of a database are older than those of this program.
 pub(super) async fn are_outdated(client: &Client) -> Result<bool, Error> {
@@ -85,11 +80,11 @@ pub(super) async fn are_outdated(client: &Client) -> Result<bool, Error> {
 /// Replaces all functions. The caller holds the lock of the schema.
 pub(super) async fn replace(client: &mut Client) -> Result<(), Error> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute(DROP_CHANGED).await?;
+    transaction.batch_execute(&drop_those(CHANGED)).await?;
     for file in FILES {
         transaction.batch_execute(file).await?;
     }
-    transaction.batch_execute(DROP_STALE).await?;
+    transaction.batch_execute(&drop_those(STALE)).await?;
     // `duly migrate up` reports the roles that are missing.
     transaction.batch_execute("SELECT duly.grant_rights()").await?;
     let note = "INSERT INTO duly.functions (version) VALUES ($1)";

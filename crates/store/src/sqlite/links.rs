@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use duly_core::id::{TaskId, WorkflowId};
+use duly_core::ports::store::Edge;
 use duly_core::task::{NewTask, Task};
 use duly_core::workflow::{Condition, Dependency, EdgeState, Links, Membership, WorkflowStatus};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -70,6 +71,22 @@ fn dependencies(connection: &Connection, child: TaskId) -> Result<Vec<Dependency
         dependencies.push(Dependency { parent, on: condition(row, 1, child)? });
     }
     Ok(dependencies)
+}
+
+/// The edges to the tasks of a workflow.
+pub(super) fn edges_of(connection: &Connection, workflow: WorkflowId) -> Result<Vec<Edge>> {
+    let mut statement = connection.prepare_cached(
+        "/* workflow.edges */ SELECT edge.parent, edge.child, edge.condition FROM member
+         JOIN edge ON edge.child = member.task WHERE member.workflow = ?",
+    )?;
+    let mut rows = statement.query([workflow.as_bytes()])?;
+    let mut edges = Vec::new();
+    while let Some(row) = rows.next()? {
+        let child = TaskId::from_bytes(row.get(1)?);
+        let (parent, on) = (TaskId::from_bytes(row.get(0)?), condition(row, 2, child)?);
+        edges.push(Edge { parent, child, on });
+    }
+    Ok(edges)
 }
 
 /// The name of a task in a workflow.

@@ -101,6 +101,7 @@ pub(super) fn lease(
     granted_at: Timestamp,
 ) -> rusqlite::Result<Lease> {
     let payload = row.get_ref(5)?.as_str_or_null()?;
+    let links = row.get(7)?;
     Ok(Lease {
         task,
         epoch: row.get(0)?,
@@ -112,9 +113,9 @@ pub(super) fn lease(
         granted_at,
         run_at: Timestamp::clamped(row.get(6)?),
         payload: payload.unwrap_or_default().into(),
-        has_parents: links::have_parents(row.get(7)?),
-        has_children: links::children(row.get(7)?) > 0,
-        renders: links::render(row.get(7)?),
+        has_parents: links::have_parents(links),
+        has_children: links::children(links) > 0,
+        renders: links::render(links),
         parents: None,
     })
 }

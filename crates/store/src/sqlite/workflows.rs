@@ -7,8 +7,8 @@ use duly_core::id::{TaskId, WorkflowId};
 use duly_core::limits::{SCAN_ROWS, WORKFLOW_TASKS};
 use duly_core::name::{TenantName, TypeName};
 use duly_core::ports::store::{
-    self, Cascaded, Edge, Graph, ListWorkflows, Node, Parent, ReplayedDownstream,
-    SubmittedWorkflow, WorkflowChange, WorkflowList, WorkflowState, Workflows,
+    self, Cascaded, Graph, ListWorkflows, Node, Parent, ReplayedDownstream, SubmittedWorkflow,
+    WorkflowChange, WorkflowList, WorkflowState, Workflows,
 };
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -138,11 +138,9 @@ fn state(
     let mut rows = statement.query([id.as_bytes()])?;
     while let Some(found) = rows.next()? {
         let status = row::decode_status(found.get(0)?, id.as_bytes())?;
-        let place = Status::ALL.iter().position(|it| *it == status);
-        counts[place.expect("all states are there")] = found.get(1)?;
+        counts[status.index()] = found.get(1)?;
     }
-    let failed = Status::ALL.iter().position(|it| *it == Status::Failed);
-    if counts[failed.expect("all states are there")] == 0 {
+    if counts[Status::Failed.index()] == 0 {
         return Ok(Some(WorkflowState { workflow, counts, handled: 0 }));
     }
     let mut statement = connection.prepare_cached(
@@ -212,22 +210,7 @@ fn graph(connection: &Connection, tenant: &TenantName, id: WorkflowId) -> Result
             finished_at: instant(6)?,
         });
     }
-    let edges = edges(connection, id)?;
-    Ok(Some(Graph { workflow, nodes, edges }))
-}
-
-fn edges(connection: &Connection, id: WorkflowId) -> Result<Vec<Edge>> {
-    let mut statement = connection.prepare_cached(
-        "/* workflow.edges */ SELECT edge.parent, edge.child, edge.condition FROM member
-         JOIN edge ON edge.child = member.task WHERE member.workflow = ?",
-    )?;
-    let mut rows = statement.query([id.as_bytes()])?;
-    let mut edges = Vec::new();
-    while let Some(row) = rows.next()? {
-        let child = TaskId::from_bytes(row.get(1)?);
-        let (parent, on) = (TaskId::from_bytes(row.get(0)?), links::condition(row, 2, child)?);
-        edges.push(Edge { parent, child, on });
-    }
+    let mut edges = links::edges_of(connection, id)?;
     edges.sort_unstable();
-    Ok(edges)
+    Ok(Some(Graph { workflow, nodes, edges }))
 }

@@ -48,11 +48,9 @@ pub(super) async fn state(
         WHERE m.workflow = $1 AND t.id BETWEEN $2 AND $3 GROUP BY t.status";
     for row in snapshot.query(select, &[&id, &lowest, &highest]).await? {
         let status = row::decode_status(row.try_get(0)?, id)?;
-        let place = Status::ALL.iter().position(|it| *it == status).unwrap_or_default();
-        counts[place] += row.try_get::<_, i64>(1)?.unsigned_abs();
+        counts[status.index()] += row.try_get::<_, i64>(1)?.unsigned_abs();
     }
-    let failed = Status::ALL.iter().position(|it| *it == Status::Failed).unwrap_or_default();
-    let handled = if counts[failed] > 0 { handled(snapshot, id).await? } else { 0 };
+    let handled = if counts[Status::Failed.index()] > 0 { handled(snapshot, id).await? } else { 0 };
     Ok(Some(WorkflowState { workflow, counts, handled }))
 }
 

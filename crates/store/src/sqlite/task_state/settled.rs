@@ -191,8 +191,13 @@ fn release(scope: &mut Scope<'_>, children: BTreeMap<TaskId, Resolved>) -> Resul
         if resolved.satisfied == 0 {
             continue;
         }
-        let is_free = found.open <= resolved.satisfied;
-        if is_free && !is_cancelled(scope, found.workflow, &mut cancelled)? {
+        if let Some(workflow) = found.workflow
+            && !cancelled.contains_key(&workflow)
+        {
+            cancelled.insert(workflow, is_cancelled(scope, workflow)?);
+        }
+        let is_held = found.workflow.is_some_and(|workflow| cancelled[&workflow]);
+        if found.open <= resolved.satisfied && !is_held {
             let run_at = match found.delay {
                 Some(delay) => now.saturating_add(delay),
                 None => found.run_at.max(now),
@@ -205,21 +210,12 @@ fn release(scope: &mut Scope<'_>, children: BTreeMap<TaskId, Resolved>) -> Resul
     Ok(())
 }
 
-/// Whether a workflow is cancelled: none of its tasks is released then. `known` is asked first.
-pub(super) fn is_cancelled(
-    scope: &Scope<'_>,
-    workflow: Option<[u8; 16]>,
-    known: &mut BTreeMap<[u8; 16], bool>,
-) -> Result<bool> {
-    let Some(workflow) = workflow else { return Ok(false) };
-    if let Some(cancelled) = known.get(&workflow) {
-        return Ok(*cancelled);
-    }
+/// Whether a workflow is cancelled: none of its tasks is released then.
+pub(super) fn is_cancelled(scope: &Scope<'_>, workflow: [u8; 16]) -> Result<bool> {
     let mut statement = scope.connection.prepare_cached(
         "/* settle.is_cancelled */ SELECT cancelled IS NOT NULL FROM workflow WHERE id = ?",
     )?;
-    let cancelled = statement.query_row([workflow], |row| row.get(0)).optional()?;
-    Ok(*known.entry(workflow).or_insert(cancelled.unwrap_or(false)))
+    Ok(statement.query_row([workflow], |row| row.get(0)).optional()?.unwrap_or(false))
 }
 
 /// A task, if it is BLOCKED.

@@ -1,7 +1,5 @@
 //! Stored: a new task, PENDING, BLOCKED or already RUNNING.
 
-use std::collections::BTreeMap;
-
 use duly_core::id::SessionId;
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -136,9 +134,10 @@ pub(in crate::sqlite) fn stored_linked(
 /// Whether a task stays BLOCKED although its parents have ended: nothing of a cancelled workflow is
 /// released, and the cascade cancels it.
 fn is_held_back(scope: &Scope<'_>, task: &NewTask) -> Result<bool> {
-    let workflow = workflow_of(task).filter(|_| !task.dependencies().is_empty());
-    let workflow = workflow.map(|membership| *membership.id.as_bytes());
-    is_cancelled(scope, workflow, &mut BTreeMap::new())
+    match workflow_of(task).filter(|_| !task.dependencies().is_empty()) {
+        Some(membership) => is_cancelled(scope, *membership.id.as_bytes()),
+        None => Ok(false),
+    }
 }
 
 fn insert_payload(scope: &Scope<'_>, task: &NewTask) -> Result<()> {

@@ -71,7 +71,13 @@ impl Step {
     /// Cancels open tasks of workflows that were cancelled or fail fast.
     fn sweep(&mut self, scope: &mut Scope<'_>) -> Result<()> {
         for (id, reason) in to_sweep(scope)? {
-            let spared = if reason.is_some() { HashSet::new() } else { handlers(scope, id)? };
+            let spared = match reason {
+                Some(_) => HashSet::new(),
+                None => {
+                    let edges = links::edges_of(scope.connection, id)?;
+                    failure_handlers(edges.into_iter().map(|it| (it.parent, it.child, it.on)))
+                }
+            };
             let error = swept(reason);
             for task in open_tasks(scope, id)? {
                 if self.left == 0 {
@@ -144,21 +150,6 @@ fn open_tasks(scope: &Scope<'_>, id: WorkflowId) -> Result<Vec<TaskId>> {
     )?;
     let open = statement.query_map([id.as_bytes()], |row| row.get(0).map(TaskId::from_bytes))?;
     Ok(open.collect::<rusqlite::Result<_>>()?)
-}
-
-/// The tasks of a workflow that take care of failures.
-fn handlers(scope: &Scope<'_>, id: WorkflowId) -> Result<HashSet<TaskId>> {
-    let mut statement = scope.connection.prepare_cached(
-        "/* cascade.handlers */ SELECT edge.parent, edge.child, edge.condition FROM member
-         JOIN edge ON edge.child = member.task WHERE member.workflow = ?",
-    )?;
-    let mut rows = statement.query([id.as_bytes()])?;
-    let mut edges = Vec::new();
-    while let Some(row) = rows.next()? {
-        let child = TaskId::from_bytes(row.get(1)?);
-        edges.push((TaskId::from_bytes(row.get(0)?), child, links::condition(row, 2, child)?));
-    }
-    Ok(failure_handlers(edges))
 }
 
 #[cfg(test)]
