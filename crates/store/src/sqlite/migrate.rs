@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0008_drain.sql"),
     include_str!("../../migrations/sqlite/0009_workflows.sql"),
     include_str!("../../migrations/sqlite/0010_edges_of_children.sql"),
+    include_str!("../../migrations/sqlite/0011_failed_members.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

@@ -109,18 +109,21 @@ fn count_in_workflows(scope: &Scope<'_>, ended: &[EndedLinked]) -> Result<()> {
         }
     }
     for (id, tasks) in workflows {
-        let (open, fail_fast, cancelled) = scope
+        let mut failed = tasks.iter().filter(|it| it.status == Status::Failed).peekable();
+        let has_failed = failed.peek().is_some();
+        let (open, fail_fast, cancelled, has_failed) = scope
             .connection
             .prepare_cached(
-                "/* settle.count */ UPDATE workflow SET open = open - ?2 WHERE id = ?1
-                 RETURNING open, fail_fast, cancelled IS NOT NULL",
+                "/* settle.count */ UPDATE workflow
+                 SET open = open - ?2, has_failed = has_failed OR ?3 WHERE id = ?1
+                 RETURNING open, fail_fast, cancelled IS NOT NULL, has_failed",
             )?
-            .query_row(params![id.as_bytes(), tasks.len()], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?, row.get::<_, bool>(2)?))
+            .query_row(params![id.as_bytes(), tasks.len(), has_failed], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?, row.get(2)?, row.get(3)?))
             })?;
-        let mut failed = tasks.iter().filter(|it| it.status == Status::Failed);
         if open == 0 {
-            end_workflow(scope, id, cancelled)?;
+            let unhandled = if has_failed { unhandled_failures(scope, id)? } else { 0 };
+            end_workflow(scope, id, WorkflowStatus::ended(cancelled, unhandled))?;
         } else if fail_fast {
             let unhandled = failed.try_fold(false, |found, task| {
                 Ok::<_, crate::sqlite::error::Fault>(found || !is_handled(scope, task.task)?)
@@ -146,16 +149,16 @@ fn fail_fast_now(scope: &Scope<'_>, id: WorkflowId) -> Result<()> {
     Ok(())
 }
 
-fn end_workflow(scope: &Scope<'_>, id: WorkflowId, cancelled: bool) -> Result<()> {
-    let unhandled: u64 = scope
-        .connection
-        .prepare_cached(
-            "/* settle.unhandled */ SELECT count(*) FROM member JOIN task ON task.id = member.task
-             WHERE member.workflow = ? AND task.status = 4
-               AND NOT EXISTS (SELECT 1 FROM edge WHERE parent = task.id AND condition <> 0)",
-        )?
-        .query_row([id.as_bytes()], |row| row.get(0))?;
-    let status = WorkflowStatus::ended(cancelled, unhandled);
+fn unhandled_failures(scope: &Scope<'_>, id: WorkflowId) -> Result<u64> {
+    let mut statement = scope.connection.prepare_cached(
+        "/* settle.unhandled */ SELECT count(*) FROM member JOIN task ON task.id = member.task
+         WHERE member.workflow = ? AND task.status = 4
+           AND NOT EXISTS (SELECT 1 FROM edge WHERE parent = task.id AND condition <> 0)",
+    )?;
+    Ok(statement.query_row([id.as_bytes()], |row| row.get(0))?)
+}
+
+fn end_workflow(scope: &Scope<'_>, id: WorkflowId, status: WorkflowStatus) -> Result<()> {
     scope
         .connection
         .prepare_cached(

@@ -86,8 +86,8 @@ fn insert(scope: &Scope<'_>, new: &NewWorkflow) -> Result<()> {
         .connection
         .prepare_cached(
             "/* workflow.insert */ INSERT INTO workflow (id, tenant, name, labels, fail_fast, status,
-                    created_at, open)
-             VALUES (?, ?, ?, ?, ?, 0, ?, 0)",
+                    created_at, open, has_failed)
+             VALUES (?, ?, ?, ?, ?, 0, ?, 0, 0)",
         )?
         .execute(params![
             new.id.as_bytes(),

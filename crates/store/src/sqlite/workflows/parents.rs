@@ -8,7 +8,7 @@ use duly_core::ports::store::Parent;
 use duly_core::state::Status;
 use duly_core::workflow::{Condition, EdgeState};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use crate::sqlite::error::Result;
 use crate::sqlite::{links, row};
@@ -30,7 +30,7 @@ pub(super) fn parents(connection: &Connection, children: &[TaskId]) -> Result<Ve
         let edges = edges(connection, *child)?;
         let list = match lists.last() {
             Some(known) if edges == last => Vec::clone(known),
-            _ => read(connection, &edges)?,
+            _ => read(connection, *child, &edges)?,
         };
         lists.push(list);
         last = edges;
@@ -55,33 +55,42 @@ fn edges(connection: &Connection, child: TaskId) -> Result<Edges> {
     Ok(found)
 }
 
-fn read(connection: &Connection, Edges { workflow, edges }: &Edges) -> Result<Vec<Parent>> {
-    let mut task = connection.prepare_cached(
-        "/* parents.task */ SELECT task.status, task.result, task.error, member.key FROM task
+/// The parents that these edges lead from, in order. They are read by one statement, whose cursors stay
+/// where they are from one parent to the next: parents of the same workflow mostly lie side by side.
+fn read(
+    connection: &Connection,
+    child: TaskId,
+    Edges { workflow, edges }: &Edges,
+) -> Result<Vec<Parent>> {
+    let mut statement = connection.prepare_cached(
+        "/* parents.tasks */ SELECT task.id, task.status, task.result, task.error, member.key
+         FROM edge CROSS JOIN task ON task.id = edge.parent
          LEFT JOIN member ON member.workflow = ?2 AND member.task = task.id
-         WHERE task.id = ?1",
+         WHERE edge.child = ?1 ORDER BY edge.parent",
     )?;
+    let mut found = statement.query(params![child.as_bytes(), workflow])?;
+    let mut edges = edges.iter();
     let (mut parents, mut room) = (Vec::with_capacity(edges.len()), PARENT_BYTES);
-    for (id, on, edge) in edges {
-        let found = task.query_row(params![id.as_bytes(), workflow], |found| {
-            let error = match found.get_ref(2)? {
-                ValueRef::Null => None,
-                value => Some(row::decode_failure(value, "task", id.as_bytes())),
-            };
-            Ok((found.get(0)?, found.get::<_, Option<String>>(1)?, error, found.get(3)?))
-        });
-        let Some((status, result, error, key)) = found.optional()? else { continue };
-        let status = row::decode_status(status, id.as_bytes())?;
-        let error = error.transpose()?.filter(|_| status != Status::Success);
+    while let Some(found) = found.next()? {
+        let id: [u8; 16] = found.get(0)?;
+        let edge = edges.find(|(parent, ..)| *parent.as_bytes() == id);
+        let &(task, on, edge) = edge.expect("both statements read the same edges");
+        let status = row::decode_status(found.get(1)?, &id)?;
+        let result: Option<String> = found.get(2)?;
+        let error = match found.get_ref(3)? {
+            ValueRef::Null => None,
+            _ if status == Status::Success => None,
+            value => Some(row::decode_failure(value, "task", &id)?),
+        };
         let size = result.as_ref().map_or(0, String::len)
             + error.as_ref().map_or(0, |error| error.message.len());
         let fits = size <= room;
         room = if fits { room - size } else { 0 };
         parents.push(Parent {
-            task: *id,
-            key,
-            on: *on,
-            edge: *edge,
+            task,
+            key: found.get(4)?,
+            on,
+            edge,
             status,
             result: result.filter(|_| fits).map(Arc::from),
             error: error.filter(|_| fits),
