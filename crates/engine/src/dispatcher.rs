@@ -199,7 +199,7 @@ impl Dispatcher {
         let (store, claim_slot) = (Arc::clone(&self.store), Arc::clone(&self.claim_slot));
         let shutdown = shutdown.clone();
         state.preparing.spawn(async move {
-            match prepare(&*store, answer.leases, &shutdown).await {
+            match prepare(&*store, answer.leases, answer.parents, &shutdown).await {
                 Ok(prepared) => deliver(&claim_slot, waiting, prepared),
                 Err(leases) => leases.iter().map(Lease::release).collect(),
             }

@@ -31,18 +31,19 @@ pub(crate) fn needs_preparation(lease: &Lease) -> bool {
     lease.has_parents || lease.renders
 }
 
-/// Completes leases. While the store is away this waits, since the leases are granted; it ends early,
+/// Completes leases. `known` are the parents, if the store has read them along. While the store is away this waits, since the leases are granted; it ends early,
 /// with nothing, at shutdown.
 pub(crate) async fn prepare(
     store: &dyn Store,
     leases: Vec<Lease>,
+    mut known: Option<Vec<Vec<Parent>>>,
     shutdown: &CancellationToken,
 ) -> Result<Prepared, Vec<Lease>> {
     if !leases.iter().any(needs_preparation) {
         return Ok(Prepared { ready: leases, failed: Vec::new() });
     }
     loop {
-        match read(store, &leases).await {
+        match read(store, &leases, known.take()).await {
             Ok(read) => return Ok(complete(leases, read)),
             Err(error) if error.is_retryable() => {
                 tracing::debug!(%error, "leases wait for the results of their parents");
@@ -71,11 +72,16 @@ struct Read {
 }
 
 /// One for each lease.
-async fn read(store: &dyn Store, leases: &[Lease]) -> store::Result<Vec<Read>> {
+async fn read(
+    store: &dyn Store,
+    leases: &[Lease],
+    known: Option<Vec<Vec<Parent>>>,
+) -> store::Result<Vec<Read>> {
     let children: Vec<_> = leases.iter().filter(|it| it.has_parents).map(|it| it.task).collect();
-    let mut parents = match children.is_empty() {
-        true => Vec::new(),
-        false => store.parents(children).await?,
+    let mut parents = match known {
+        Some(known) => known,
+        None if children.is_empty() => Vec::new(),
+        None => store.parents(children).await?,
     }
     .into_iter();
     let mut all = Vec::with_capacity(leases.len());
@@ -139,7 +145,7 @@ fn complete(leases: Vec<Lease>, read: Vec<Read>) -> Prepared {
 async fn one_by_one(store: &dyn Store, leases: Vec<Lease>) -> Prepared {
     let mut prepared = Prepared::default();
     for lease in leases {
-        match read(store, std::slice::from_ref(&lease)).await {
+        match read(store, std::slice::from_ref(&lease), None).await {
             Ok(read) => {
                 let one = complete(vec![lease], read);
                 prepared.ready.extend(one.ready);

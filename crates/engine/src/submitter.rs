@@ -143,7 +143,7 @@ impl Submitter {
         } else {
             let session = waiting.claim.session;
             self.deadlines.add_leases(&leases);
-            let finishes = match prepare(&*self.store, leases, &self.shutdown).await {
+            let finishes = match prepare(&*self.store, leases, None, &self.shutdown).await {
                 Ok(prepared) => deliver(&claim_slot, waiting, prepared),
                 Err(leases) => leases.iter().map(Lease::release).collect(),
             };

@@ -291,6 +291,9 @@ pub struct Exchanged {
     pub finished: Vec<Finished>,
     /// The leases granted, in the order in which they should start.
     pub leases: Vec<Lease>,
+    /// The parents of those of the leases that have some, one list each, in order. `None` if the store
+    /// has not read them along: [`Workflows::parents`] has them.
+    pub parents: Option<Vec<Vec<Parent>>>,
     /// When the lanes of the claim, or of the session if there is no claim, have something due next
     /// (perhaps already), as far as is known.
     pub next_due: Option<Timestamp>,

@@ -31,19 +31,26 @@ $$;
 -- leases (only known where quarantined tasks matter), `echo` that this claim was granted before.
 -- Tasks that the successes release are granted too if they are due: those of the ranges, and of all lanes
 -- that the session serves if the claim asks for `all_lanes`. `freed_*` say where the others wait.
+-- The last eleven columns are those of duly.parents, for the granted tasks that have parents. They are NULL
+-- if there is none, or if these have more than `few_edges` edges: to read many would delay the commit.
 CREATE OR REPLACE FUNCTION duly.exchange(
     who uuid, ended uuid[], ended_epochs integer[], results text[], ran integer[], asked bigint,
     wanted integer, in_lanes integer[], in_ranks smallint[], since bigint[], byte_limit bigint,
     ageing bigint, default_timeout integer, slack integer, careful boolean, all_lanes boolean,
+    parent_bytes bigint, few_edges integer,
     OUT at bigint, OUT done uuid[], OUT is_open boolean, OUT held boolean, OUT picky boolean,
     OUT echo boolean, OUT paused_tenants text[], OUT paused_queues text[], OUT heads bigint[],
     OUT tasks uuid[], OUT epochs integer[], OUT runs integer[], OUT charges integer[],
     OUT retries integer[], OUT timeouts integer[], OUT lanes integer[], OUT run_ats bigint[],
     OUT granted_ats bigint[], OUT payloads text[], OUT links integer[], OUT heavy boolean,
-    OUT freed_lanes integer[], OUT freed_ranks smallint[], OUT freed_run_ats bigint[])
+    OUT freed_lanes integer[], OUT freed_ranks smallint[], OUT freed_run_ats bigint[],
+    OUT edge_children uuid[], OUT edge_parents uuid[], OUT edge_conditions smallint[],
+    OUT edge_states smallint[], OUT kin uuid[], OUT kin_statuses smallint[], OUT kin_sizes integer[],
+    OUT kin_results text[], OUT kin_errors text[], OUT kin_workflows uuid[], OUT kin_keys text[])
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s         record;
+    children  uuid[];
     latest    bigint;
     o_lanes   integer[] := in_lanes;
     o_ranks   smallint[] := in_ranks;
@@ -51,6 +58,7 @@ DECLARE
     batch     record;
     sequences bigint[];
     linked    uuid[];
+    flows     uuid[];
     external  record;
     freed     record;
     rows      tid[];
@@ -72,10 +80,10 @@ BEGIN
     END IF;
     is_open := FOUND;
     IF cardinality(ended) > 0 THEN
-        SELECT f.done, f.sequences, f.linked INTO done, sequences, linked
+        SELECT f.done, f.sequences, f.linked, f.flows INTO done, sequences, linked, flows
         FROM duly.end_tasks(who, ended, ended_epochs, results, ran, at) f;
         IF linked IS NOT NULL THEN
-            freed := duly.settle_tasks(linked, at, true);
+            freed := duly.settle_tasks(linked, 3::smallint, flows, at, true);
             freed_lanes := freed.lanes;
             freed_ranks := freed.ranks;
             freed_run_ats := freed.run_ats;
@@ -171,6 +179,15 @@ BEGIN
                               careful) g;
         IF heavy AND NOT careful THEN
             RAISE EXCEPTION 'the payloads could be too large for one batch' USING ERRCODE = 'DU001';
+        END IF;
+    END IF;
+    -- Bit 1 of `links` says that a task has parents.
+    IF cardinality(tasks) <= few_edges AND array_remove(links, NULL) <> '{}' THEN
+        children := ARRAY(SELECT c.id FROM unnest(tasks, links) c(id, links) WHERE c.links & 1 = 1);
+        IF cardinality(children) > 0 THEN
+            SELECT p.* INTO edge_children, edge_parents, edge_conditions, edge_states, kin, kin_statuses,
+                            kin_sizes, kin_results, kin_errors, kin_workflows, kin_keys
+            FROM duly.parents(children, parent_bytes, few_edges) p;
         END IF;
     END IF;
     IF freed_lanes IS NOT NULL AND tasks IS NOT NULL THEN

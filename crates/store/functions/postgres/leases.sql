@@ -71,24 +71,25 @@ CREATE OR REPLACE FUNCTION duly.end_batch_leases(
     sessions uuid[], sequences bigint[], counts integer[], acknowledged boolean)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    n    record;
-    rest integer;
+    n        record;
+    rest     integer;
+    is_older boolean;
 BEGIN
     FOR n IN SELECT * FROM unnest(sessions, sequences, counts) u(session, sequence, ended) LOOP
-        DELETE FROM duly.grant_log g
-        WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= n.ended
-          AND n.sequence < duly.newest(n.session, 0);
-        IF NOT FOUND THEN
-            UPDATE duly.grant_log g
-            SET live = g.live - n.ended, received = g.received OR acknowledged,
-                deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
-            WHERE g.session = n.session AND g.sequence = n.sequence RETURNING g.live INTO rest;
-            -- Another transaction may have ended other leases of the batch at the same time.
-            IF rest <= 0 THEN
-                DELETE FROM duly.grant_log g
-                WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= 0
-                  AND n.sequence < duly.newest(n.session, 0);
-            END IF;
+        is_older := n.sequence < duly.newest(n.session, 0);
+        IF is_older THEN
+            DELETE FROM duly.grant_log g
+            WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= n.ended;
+            CONTINUE WHEN FOUND;
+        END IF;
+        UPDATE duly.grant_log g
+        SET live = g.live - n.ended, received = g.received OR acknowledged,
+            deadline = CASE WHEN g.live > n.ended THEN g.deadline ELSE 9223372036854775807 END
+        WHERE g.session = n.session AND g.sequence = n.sequence RETURNING g.live INTO rest;
+        -- Another transaction may have ended other leases of the batch at the same time.
+        IF is_older AND rest <= 0 THEN
+            DELETE FROM duly.grant_log g
+            WHERE g.session = n.session AND g.sequence = n.sequence AND g.live <= 0;
         END IF;
     END LOOP;
 END

@@ -79,7 +79,7 @@ $$;
 -- index.
 CREATE OR REPLACE FUNCTION duly.end_tasks(
     who uuid, ended uuid[], epochs integer[], results text[], ran integer[], at bigint,
-    OUT done uuid[], OUT sequences bigint[], OUT linked uuid[])
+    OUT done uuid[], OUT sequences bigint[], OUT linked uuid[], OUT flows uuid[])
 LANGUAGE plpgsql AS $$
 DECLARE
     same  record;
@@ -109,13 +109,15 @@ BEGIN
               AND t.id BETWEEN same.ids[1] AND same.ids[cardinality(same.ids)]
               AND t.epoch = same.epoch AND t.session = who
               AND t.status = 2
-            RETURNING t.id, t.sequence, t.links)
+            RETURNING t.id, t.sequence, t.links, t.workflow)
         SELECT array_agg(f.id) AS ids, array_agg(f.sequence) AS sequences,
-               array_agg(f.id) FILTER (WHERE f.links IS NOT NULL) AS linked
+               array_agg(f.id) FILTER (WHERE f.links IS NOT NULL) AS linked,
+               array_agg(f.workflow) FILTER (WHERE f.links IS NOT NULL) AS flows
         INTO part FROM finished f;
         done := done || part.ids;
         sequences := sequences || part.sequences;
         linked := linked || part.linked;
+        flows := flows || part.flows;
     END LOOP;
 END
 $$;
@@ -130,18 +132,21 @@ CREATE OR REPLACE FUNCTION duly.end_task_externally(
 LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_variable
 DECLARE
-    at     constant bigint := duly.now();
-    linked boolean;
+    at    constant bigint := duly.now();
+    ended record;
 BEGIN
     UPDATE duly.task t
     SET status = 3, finished_at = at, charged = t.charged + 1, error = NULL, result = result,
         sequence = ~t.sequence
     WHERE t.id = task AND t.epoch = epoch AND t.session = session AND t.status = 2
-    RETURNING t.links IS NOT NULL INTO linked;
-    IF linked THEN
-        PERFORM duly.settle_tasks(ARRAY[task], at, false);
+    RETURNING t.links, t.workflow INTO ended;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    RETURN linked IS NOT NULL;
+    IF ended.links IS NOT NULL THEN
+        PERFORM duly.settle_tasks(ARRAY[task], 3::smallint, ARRAY[ended.workflow], at, false);
+    END IF;
+    RETURN true;
 END
 $$;
 

@@ -3,7 +3,8 @@
 
 -- Settles tasks that this transaction has ended, whose rows it has locked. Each part of hook `ended`
 -- calls it, for tasks whose `links` are not NULL. Answers with the ranges in which released children wait,
--- and when the first of each is due.
+-- and when the first of each is due. A caller that knows how they ended says so: `status` is the state of
+-- all of them, `known_flows` their workflows. Otherwise both are NULL.
 --
 -- Locks are taken in one order: tasks by their ids, parents before children, then workflows by theirs.
 -- The edges are read by a statement of its own, after the parents were locked: a submit that raised the
@@ -16,14 +17,13 @@
 -- of any size would compare each item with each. A value is found by the position of its id instead, as
 -- in duly.end_tasks: the sorted ids are in a record, the values in a variable.
 CREATE OR REPLACE FUNCTION duly.settle_tasks(
-    ids uuid[], at bigint, any_plan boolean,
+    ids uuid[], status smallint, known_flows uuid[], at bigint, any_plan boolean,
     OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
-    sorted  constant uuid[] := ARRAY(SELECT i.id FROM unnest(ids) i(id) ORDER BY i.id);
-    lowest  constant uuid   := sorted[1];
-    highest constant uuid   := sorted[cardinality(sorted)];
     ended       record;
+    same        smallint := status;
     statuses    smallint[];
     edges       record;
     met         integer[];
@@ -34,24 +34,26 @@ DECLARE
     delays      bigint[];
     has_blocked boolean := false;
 BEGIN
-    IF any_plan THEN
-        PERFORM duly.plan_for(sorted);
+    IF same IS NULL THEN
+        ended := duly.read_ended(ids, any_plan);
+        statuses := ended.statuses;
+        same := ended.same;
+    ELSE
+        SELECT settle_tasks.ids AS ids, array_fill(same, ARRAY[cardinality(settle_tasks.ids)]) AS statuses,
+               known_flows AS flows INTO ended;
     END IF;
-    SELECT array_agg(p.id) AS ids, array_agg(p.status) AS statuses, array_agg(p.workflow) AS flows
-    INTO ended
-    FROM (SELECT t.id, t.status, t.workflow FROM duly.task t
-          WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest AND t.links IS NOT NULL
-          ORDER BY t.id) p;
-    statuses := ended.statuses;
     WITH resolved AS (
         UPDATE duly.edge e
         SET state = CASE e.condition
-                WHEN 0 THEN CASE statuses[width_bucket(e.parent, ended.ids)] WHEN 3 THEN 1 ELSE 2 END
-                WHEN 1 THEN CASE statuses[width_bucket(e.parent, ended.ids)] WHEN 4 THEN 1 ELSE 2 END
+                WHEN 0 THEN CASE coalesce(same, statuses[width_bucket(e.parent, ended.ids)])
+                            WHEN 3 THEN 1 ELSE 2 END
+                WHEN 1 THEN CASE coalesce(same, statuses[width_bucket(e.parent, ended.ids)])
+                            WHEN 4 THEN 1 ELSE 2 END
                 ELSE 1 END
         WHERE e.parent = ANY (ended.ids) AND e.state = 0
         RETURNING e.child, e.state)
     SELECT array_agg(c.child) AS children, array_agg(c.met) AS met,
+           CASE WHEN min(c.met) = max(c.met) THEN min(c.met) END AS same_met,
            array_agg(c.child) FILTER (WHERE c.is_broken) AS broken
     INTO edges
     FROM (SELECT r.child, count(*) FILTER (WHERE r.state = 1)::integer AS met,
@@ -63,7 +65,7 @@ BEGIN
         END IF;
         met := edges.met;
         SELECT array_agg(c.id) AS ids, array_agg(c.lane) AS lanes, array_agg(c.workflow) AS flows,
-               array_agg(met[width_bucket(c.id, edges.children)]) AS met
+               array_agg(coalesce(edges.same_met, met[width_bucket(c.id, edges.children)])) AS met
         INTO children
         FROM (SELECT t.id, t.lane, t.workflow FROM duly.task t
               WHERE t.id = ANY (edges.children)
@@ -91,6 +93,7 @@ BEGIN
         SELECT array_agg(b.id) FILTER (WHERE b.is_free) AS free,
                array_agg(b.row) FILTER (WHERE b.is_free) AS free_rows,
                array_agg(b.delay) FILTER (WHERE b.is_free) AS delays,
+               bool_or(b.delay >= 0) FILTER (WHERE b.is_free) AS any_delay,
                array_agg(b.id) FILTER (WHERE NOT b.is_free) AS kept,
                array_agg(b.lane) FILTER (WHERE NOT b.is_free) AS kept_lanes,
                array_agg(b.met) FILTER (WHERE NOT b.is_free) AS kept_met
@@ -107,15 +110,13 @@ BEGIN
             WHERE b.lane = k.lane AND b.task = k.id;
         END IF;
         IF blocked.free IS NOT NULL THEN
-            IF any_plan THEN
-                PERFORM duly.plan_for(blocked.free);
-            END IF;
             delays := blocked.delays;
             DELETE FROM duly.blocked b WHERE b.ctid = ANY (blocked.free_rows);
             WITH released AS (
                 UPDATE duly.task t
                 SET status = 1,
-                    run_at = CASE WHEN delays[width_bucket(t.id, blocked.free)] < 0
+                    run_at = CASE WHEN NOT blocked.any_delay
+                                    OR delays[width_bucket(t.id, blocked.free)] < 0
                                   THEN greatest(t.run_at, at)
                                   ELSE at + delays[width_bucket(t.id, blocked.free)] END
                 WHERE t.id = ANY (blocked.free)
@@ -138,6 +139,29 @@ BEGIN
 END
 $$;
 
+-- What duly.settle_tasks needs to know of tasks that have ended and are tied to others, by their ids. `same`
+-- is the state of all of them, if it is one.
+CREATE OR REPLACE FUNCTION duly.read_ended(
+    tasks uuid[], any_plan boolean,
+    OUT ids uuid[], OUT statuses smallint[], OUT flows uuid[], OUT same smallint)
+LANGUAGE plpgsql AS $$
+DECLARE
+    sorted  constant uuid[] := ARRAY(SELECT i.id FROM unnest(tasks) i(id) ORDER BY i.id);
+    lowest  constant uuid   := sorted[1];
+    highest constant uuid   := sorted[cardinality(sorted)];
+BEGIN
+    IF any_plan THEN
+        PERFORM duly.plan_for(sorted);
+    END IF;
+    SELECT array_agg(p.id), array_agg(p.status), array_agg(p.workflow),
+           CASE WHEN min(p.status) = max(p.status) THEN min(p.status) END
+    INTO ids, statuses, flows, same
+    FROM (SELECT t.id, t.status, t.workflow FROM duly.task t
+          WHERE t.id = ANY (sorted) AND t.id BETWEEN lowest AND highest AND t.links IS NOT NULL
+          ORDER BY t.id) p;
+END
+$$;
+
 -- Counts tasks that have ended in their workflows, whose rows are locked, once per workflow. A workflow
 -- without open tasks has ended: as CANCELLED if it was cancelled, as FAILED if a task failed and no edge
 -- takes care of that.
@@ -148,10 +172,10 @@ DECLARE
 BEGIN
     WITH counted AS (
         UPDATE duly.workflow w
-        SET open = w.open - n.ended,
+        SET open = w.open - n.ended, has_failed = w.has_failed OR n.is_failed,
             failing = w.failing OR w.fail_fast AND n.is_unhandled,
             sweep = w.sweep OR w.fail_fast AND n.is_unhandled
-        FROM (SELECT t.workflow, count(*)::integer AS ended,
+        FROM (SELECT t.workflow, count(*)::integer AS ended, bool_or(t.status = 4) AS is_failed,
                      bool_or(t.status = 4 AND NOT EXISTS (
                          SELECT FROM duly.edge e WHERE e.parent = t.id AND e.condition > 0))
                          AS is_unhandled
@@ -164,7 +188,8 @@ BEGIN
         UPDATE duly.workflow w
         SET finished_at = at, failing = false, sweep = false,
             status = CASE WHEN w.cancelled IS NOT NULL THEN 3
-                WHEN EXISTS (SELECT FROM duly.member m JOIN duly.dlq d ON d.task = m.task
+                WHEN w.has_failed AND EXISTS (
+                             SELECT FROM duly.member m JOIN duly.dlq d ON d.task = m.task
                              WHERE m.workflow = w.id AND NOT EXISTS (
                                  SELECT FROM duly.edge e WHERE e.parent = m.task AND e.condition > 0))
                 THEN 2 ELSE 1 END

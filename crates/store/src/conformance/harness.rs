@@ -223,7 +223,13 @@ impl Harness {
     pub(super) async fn ask(&self, claim: impl Borrow<Claim>) -> Exchanged {
         let claim = claim.borrow().clone();
         let exchange = Exchange { session: claim.session, finishes: vec![], claim: Some(claim) };
-        self.store().exchange(exchange).await.unwrap()
+        let answer = self.store().exchange(exchange).await.unwrap();
+        if let Some(parents) = &answer.parents {
+            let children = answer.leases.iter().filter(|lease| lease.has_parents);
+            let children = children.map(|lease| lease.task).collect();
+            assert_eq!(*parents, self.store().parents(children).await.unwrap(), "read along");
+        }
+        answer
     }
 
     pub(super) async fn claim(&self, session: SessionId, max: usize) -> Vec<Lease> {

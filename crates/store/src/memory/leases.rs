@@ -34,7 +34,7 @@ impl Model {
         let leases = claim.map_or_else(Vec::new, |claim| self.claim(claim, now));
         let served = !(echo && leases.is_empty());
         let next_due = if served { self.next_due(exchange, now) } else { None };
-        (Exchanged { finished, leases, next_due }, hint)
+        (Exchanged { finished, leases, parents: None, next_due }, hint)
     }
 
     fn finish(&mut self, session: SessionId, item: &Finish, now: Timestamp) -> Finished {

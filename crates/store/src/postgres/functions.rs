@@ -11,11 +11,11 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 3;
+pub(super) const VERSION: i32 = 4;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "c91f94bca4ddc75d30b31e582724a0db8bcb527768d9e8e19192a1c980fbbdf7";
+const CHECKSUM: &str = "b58f67dc9c9332c2148bc7156b0c431f344681bd7a4d33402ba8ef1534a52485";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
@@ -47,7 +47,7 @@ const STALE: &str = "p.xmin <> pg_current_xact_id()::xid";
 /// Functions that answer with other columns than they did in a version that a database may have: these
 /// cannot be replaced. Nodes that need the old ones are no longer admitted.
 const CHANGED: &str = "p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes', \
-    'exchange', 'settle_tasks', 'waiting_children')";
+    'exchange', 'settle_tasks', 'waiting_children', 'parents')";
 
 /// Drops those of the functions for which this holds.
 fn drop_those(condition: &str) -> String {

@@ -46,6 +46,7 @@ const MIGRATIONS: &[Script] = scripts![
     16 => "0016_start_times_drain_revocations.sql",
     17 => "0017_workflows.sql",
     18 => "0018_edges_in_place.sql",
+    19 => "0019_failed_members.sql",
 ];
 
 /// The newest version that this program knows.
@@ -55,7 +56,7 @@ const NEWEST: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 /// Less than [`NEWEST`] only if every statement and every call of a function of such a node still
 /// means the same. A migration that older nodes cannot live with should make their statements fail: they
 /// notice the version a little later.
-const OLDEST: i32 = 17;
+const OLDEST: i32 = 19;
 
 /// What was applied, and which nodes may go on beside it. An older database gets the missing columns.
 const TABLE: &str = "CREATE SCHEMA IF NOT EXISTS duly;

@@ -1,7 +1,7 @@
 //! Workflows and edges on PostgreSQL.
 
 mod graph;
-mod parents;
+pub(super) mod parents;
 
 use async_trait::async_trait;
 use duly_core::id::{TaskId, WorkflowId};

@@ -114,6 +114,11 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         }
         Call::Exchange(exchange) => {
             let answer = store.exchange(exchange).await.unwrap();
+            if let Some(parents) = answer.parents {
+                let children = answer.leases.iter().filter(|lease| lease.has_parents);
+                let children = children.map(|lease| lease.task).collect();
+                assert_eq!(parents, store.parents(children).await.unwrap(), "read along");
+            }
             let (finished, next_due) = (answer.finished, answer.next_due);
             // May be spurious.
             let bare = |lease| Lease { has_parents: false, has_children: false, ..lease };

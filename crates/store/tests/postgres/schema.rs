@@ -138,7 +138,7 @@ async fn tasks_of_the_released_schema_complete() {
     ] {
         assert_eq!(status(&store, tasks[queue]).await, expected, "{queue}");
     }
-    let adopted = "SELECT count(*) = 13 AND count(*) FILTER (WHERE checksum IS NULL) = 0
+    let adopted = "SELECT count(*) = 14 AND count(*) FILTER (WHERE checksum IS NULL) = 0
         FROM duly.migration";
     assert!(fresh.is(adopted).await, "checksums are stored");
 
@@ -186,7 +186,7 @@ async fn a_database_from_between_releases_is_brought_up_to_date() {
         )
         .await;
     let store = fresh.open().await.unwrap();
-    assert!(fresh.is("SELECT max(version) = 18 FROM duly.migration").await);
+    assert!(fresh.is("SELECT max(version) = 19 FROM duly.migration").await);
     fresh.remove([store]).await;
 }
 

@@ -333,11 +333,15 @@ async fn a_released_task_is_granted_by_the_same_exchange() {
     let mut finishes: Vec<Finish> = Vec::new();
     for (sequence, task_type) in (1..).zip(&types) {
         let claim = Some(Claim::new(id, sequence, 10));
+        let wanted = finishes.first().map(|ended| vec![ended.task]);
         let exchange = Exchange { session: id, finishes, claim };
-        let leases = world.nodes[1].exchange(exchange).await.unwrap().leases;
+        let answer = world.nodes[1].exchange(exchange).await.unwrap();
+        let leases = answer.leases;
         let names: Vec<_> = leases.iter().map(|lease| &lease.lane.task_type).collect();
         assert_eq!(names, [task_type]);
         assert_eq!(leases[0].has_parents, sequence > 1, "the first has no parents");
+        let parents = answer.parents.map(|lists| lists[0].iter().map(|it| it.task).collect());
+        assert_eq!(parents, wanted, "they come along");
         finishes = success(&leases);
     }
 }

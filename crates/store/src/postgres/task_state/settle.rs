@@ -12,7 +12,7 @@ pub(super) async fn settle(scope: &mut Scope<'_>, tasks: &[Uuid]) -> Result<()> 
         return Ok(());
     }
     let settle = "/* task.settle */ SELECT r.lane, r.rank, r.run_at
-        FROM duly.settle_tasks($1, $2, true) s,
+        FROM duly.settle_tasks($1, NULL, NULL, $2, true) s,
              unnest(s.lanes, s.ranks, s.run_ats) r(lane, rank, run_at)";
     for row in scope.query(settle, &[&tasks, &scope.now.millis()]).await? {
         let range = Range { lane: row.try_get(0)?, rank: row.try_get(1)? };

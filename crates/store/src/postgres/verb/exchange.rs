@@ -8,7 +8,7 @@ use std::time::Instant;
 use deadpool_postgres::GenericClient;
 use duly_core::lease::{Finished, Lease};
 use duly_core::limits::STORE_BATCH_BYTES;
-use duly_core::ports::store::{Claim, Exchange, Exchanged};
+use duly_core::ports::store::{Claim, Exchange, Exchanged, Parent};
 use foldhash::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -22,6 +22,7 @@ use crate::postgres::range::{LaneId, Range};
 use crate::postgres::sessions::Session;
 use crate::postgres::task_state::state::each;
 use crate::postgres::wakes::Wakes;
+use crate::postgres::workflows::parents;
 use crate::postgres::{lease, partitions, row};
 
 /// From this many outcomes on, they are committed in parallel with the claim that came with them, on
@@ -29,9 +30,11 @@ use crate::postgres::{lease, partitions, row};
 const LARGE: usize = 16;
 /// At least this many ranges are read, since some may turn out to be empty.
 const RANGES: usize = 16;
+/// Up to so many edges to granted tasks are read along with them.
+const FEW_EDGES: i32 = 64;
 
 const EXCHANGE: &str = "/* exchange */ SELECT * FROM duly.exchange(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
 
 impl PostgresStore {
     pub(in crate::postgres) async fn finish_and_claim(
@@ -54,7 +57,12 @@ impl PostgresStore {
         }
         let finished = self.answers(&prepared, &mut result).await?;
         let next_due = self.next_due(&prepared, &result).await?;
-        Ok(Exchanged { finished, leases: result.leases, next_due: next_due.map(row::instant) })
+        Ok(Exchanged {
+            finished,
+            leases: result.leases,
+            parents: result.parents,
+            next_due: next_due.map(row::instant),
+        })
     }
 
     /// Tasks that come with outcomes may be of days that are not there yet.
@@ -149,6 +157,8 @@ struct ExchangeResult {
     slow: Vec<Finished>,
     done: Vec<Uuid>,
     leases: Vec<Lease>,
+    /// Their parents, if they were read along.
+    parents: Option<Vec<Vec<Parent>>>,
     /// Where tasks wait that the outcomes have released.
     freed: Vec<(Range, i64)>,
     is_open: bool,
@@ -261,6 +271,8 @@ impl PreparedExchange<'_> {
                     &lease::slack(),
                     &careful,
                     &claim.is_some_and(|claim| claim.only.is_none()),
+                    &parents::byte_limit(),
+                    &FEW_EDGES,
                 ],
             )
             .await?;
@@ -279,6 +291,9 @@ async fn read(
     if let Some(heavy) = found.try_get("heavy")? {
         store.weights.note(heavy);
     }
+    let leases = lease::read(&store.lanes, client, found).await?;
+    let children = leases.iter().filter(|lease| lease.has_parents).map(|lease| lease.task);
+    let parents = parents::read_along(found, &children.collect::<Vec<_>>());
     let LookedAt { ranges, since, moment } = looked_at;
     let looks = ranges.into_iter().zip(since).zip(heads.unwrap_or_default());
     Ok(ExchangeResult {
@@ -286,7 +301,8 @@ async fn read(
         sent,
         slow: Vec::new(),
         done: found.try_get::<_, Option<Vec<Uuid>>>("done")?.unwrap_or_default(),
-        leases: lease::read(&store.lanes, client, found).await?,
+        leases,
+        parents,
         freed: lease::freed(found)?,
         is_open: found.try_get("is_open")?,
         held: found.try_get("held")?,

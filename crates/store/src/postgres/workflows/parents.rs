@@ -37,21 +37,26 @@ struct Known {
     key: Option<String>,
 }
 
+/// Parents of several tasks, one list per task.
+struct Lists {
+    /// Each parent with whether its result fits.
+    lists: Vec<Vec<(Parent, bool)>>,
+    /// Parents whose result fits and did not come along.
+    missing: HashSet<Uuid>,
+}
+
+/// How many bytes of results come along.
+pub(in crate::postgres) fn byte_limit() -> i64 {
+    i64::try_from(PARENT_BYTES).unwrap_or(i64::MAX)
+}
+
 /// One list per task, in order.
 pub(super) async fn parents(pool: &Pool, tasks: &[TaskId]) -> Result<Vec<Vec<Parent>>> {
     let children: Vec<_> = tasks.iter().copied().map(row::uuid).collect();
     // Results that are all small come with the rest. The others are read once it is known which fit.
-    let select = "/* parents */ SELECT * FROM duly.parents($1, $2)";
-    let limit = i64::try_from(PARENT_BYTES).unwrap_or(i64::MAX);
-    let found = pool.query(select, &[&children, &limit]).await?;
-    let (edges, known) = (edges(&found[0])?, known(&found[0])?);
-    let mut lists = Vec::with_capacity(tasks.len());
-    let mut missing = HashSet::default();
-    for child in &children {
-        let own = known.get(child).and_then(|it| it.workflow);
-        let list = list(edges.get(child).map_or(&[], Vec::as_slice), own, &known, &mut missing);
-        lists.push(list);
-    }
+    let select = "/* parents */ SELECT * FROM duly.parents($1, $2, NULL)";
+    let found = pool.query(select, &[&children, &byte_limit()]).await?;
+    let Lists { mut lists, missing } = lists(&found[0], &children)?;
     if !missing.is_empty() {
         let results = results(pool, &missing).await?;
         for (parent, _) in
@@ -60,14 +65,41 @@ pub(super) async fn parents(pool: &Pool, tasks: &[TaskId]) -> Result<Vec<Vec<Par
             parent.result = results.get(&row::uuid(parent.task)).cloned();
         }
     }
-    Ok(lists.into_iter().map(|list| list.into_iter().map(|(it, _)| it).collect()).collect())
+    Ok(without_fits(lists))
+}
+
+/// The parents of granted tasks, one list per task, in order. `None` if not all that belongs to them came
+/// along with their leases, or if it is damaged: a call of [`parents`] then says what is wrong.
+pub(in crate::postgres) fn read_along(found: &Row, tasks: &[TaskId]) -> Option<Vec<Vec<Parent>>> {
+    if tasks.is_empty() || found.try_get::<_, Option<Vec<Uuid>>>("kin").ok()?.is_none() {
+        return None;
+    }
+    let children: Vec<_> = tasks.iter().copied().map(row::uuid).collect();
+    let Lists { lists, missing } = lists(found, &children).ok()?;
+    missing.is_empty().then(|| without_fits(lists))
+}
+
+fn without_fits(lists: Vec<Vec<(Parent, bool)>>) -> Vec<Vec<Parent>> {
+    lists.into_iter().map(|list| list.into_iter().map(|(it, _)| it).collect()).collect()
+}
+
+/// Reads the columns of `duly.parents`.
+fn lists(found: &Row, children: &[Uuid]) -> Result<Lists> {
+    let (edges, known) = (edges(found)?, known(found)?);
+    let (mut lists, mut missing) = (Vec::with_capacity(children.len()), HashSet::default());
+    for child in children {
+        let own = known.get(child).and_then(|it| it.workflow);
+        let list = list(edges.get(child).map_or(&[], Vec::as_slice), own, &known, &mut missing);
+        lists.push(list);
+    }
+    Ok(Lists { lists, missing })
 }
 
 fn edges(found: &Row) -> Result<HashMap<Uuid, Vec<Edge>>> {
-    let children: Vec<Uuid> = column(found, "children")?;
-    let parents: Vec<Uuid> = column(found, "parents")?;
-    let conditions: Vec<i16> = column(found, "conditions")?;
-    let states: Vec<i16> = column(found, "states")?;
+    let children: Vec<Uuid> = column(found, "edge_children")?;
+    let parents: Vec<Uuid> = column(found, "edge_parents")?;
+    let conditions: Vec<i16> = column(found, "edge_conditions")?;
+    let states: Vec<i16> = column(found, "edge_states")?;
     let mut edges = HashMap::<Uuid, Vec<Edge>>::default();
     for (number, child) in children.into_iter().enumerate() {
         edges.entry(child).or_default().push(Edge {
@@ -80,13 +112,13 @@ fn edges(found: &Row) -> Result<HashMap<Uuid, Vec<Edge>>> {
 }
 
 fn known(found: &Row) -> Result<HashMap<Uuid, Known>> {
-    let tasks: Vec<Uuid> = column(found, "tasks")?;
-    let statuses: Vec<i16> = column(found, "statuses")?;
-    let sizes: Vec<i32> = column(found, "sizes")?;
-    let results: Vec<Option<&str>> = column(found, "results")?;
-    let errors: Vec<Option<&str>> = column(found, "errors")?;
-    let workflows: Vec<Option<Uuid>> = column(found, "workflows")?;
-    let keys: Vec<Option<&str>> = column(found, "keys")?;
+    let tasks: Vec<Uuid> = column(found, "kin")?;
+    let statuses: Vec<i16> = column(found, "kin_statuses")?;
+    let sizes: Vec<i32> = column(found, "kin_sizes")?;
+    let results: Vec<Option<&str>> = column(found, "kin_results")?;
+    let errors: Vec<Option<&str>> = column(found, "kin_errors")?;
+    let workflows: Vec<Option<Uuid>> = column(found, "kin_workflows")?;
+    let keys: Vec<Option<&str>> = column(found, "kin_keys")?;
     let mut known = HashMap::default();
     for (number, id) in tasks.into_iter().enumerate() {
         let status = row::decode_status(statuses[number], id)?;

@@ -24,7 +24,7 @@ impl Verb for Exchange {
         };
         let served = !(echo && leases.is_empty());
         let next = if served { next_due(scope, self)? } else { None };
-        Ok(Exchanged { finished, leases, next_due: next.map(Timestamp::clamped) })
+        Ok(Exchanged { finished, leases, parents: None, next_due: next.map(Timestamp::clamped) })
     }
 }
 
