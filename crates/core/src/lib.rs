@@ -9,6 +9,7 @@
 
 pub mod back_off;
 pub mod bulk;
+pub mod duration;
 pub mod error_group;
 pub mod filter;
 pub mod id;
