@@ -21,6 +21,7 @@ pub mod name;
 pub mod node;
 pub mod ports;
 pub mod progress;
+pub mod schedule;
 pub mod settings;
 pub mod state;
 pub mod submit;
