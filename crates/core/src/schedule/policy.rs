@@ -76,17 +76,21 @@ impl fmt::Display for Misfire {
 
 /// Why a slot did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SkipReason {
     /// It was missed, and the misfire rule leaves it out.
+    #[serde(rename = "MISSED")]
     Missed,
     /// It was missed by more than the catch-up time.
+    #[serde(rename = "TOO_OLD")]
     TooOld,
     /// More slots were missed than may run at once, and this is not one of the last.
+    #[serde(rename = "TOO_MANY")]
     TooMany,
     /// An earlier slot had not ended.
+    #[serde(rename = "OVERLAP")]
     Overlap,
     /// An earlier slot had not ended, and another was already waiting for that.
+    #[serde(rename = "BUFFERED")]
     Buffered,
 }
 
