@@ -30,6 +30,11 @@ pub struct NodeId(Uuid);
 #[serde(transparent)]
 pub struct WorkflowId(Uuid);
 
+/// Names one schedule for ever: one that is deleted and made again under its old name is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ScheduleId(Uuid);
+
 /// The text is not a UUID.
 #[derive(Debug, thiserror::Error)]
 #[error("not a UUID, such as 01920000-0000-7000-8000-000000000000")]
@@ -101,6 +106,13 @@ impl WorkflowId {
     }
 }
 
+impl ScheduleId {
+    /// Makes a UUIDv7 from the time the schedule was created.
+    pub fn mint(now: Timestamp, random: u64) -> Self {
+        Self(TaskId::mint(now, 0, random).0)
+    }
+}
+
 impl NodeId {
     /// The one that has a store open which only one process can open.
     pub const ONLY: Self = Self(Uuid::nil());
@@ -144,6 +156,7 @@ uuid_id!(TaskId);
 uuid_id!(SessionId);
 uuid_id!(NodeId);
 uuid_id!(WorkflowId);
+uuid_id!(ScheduleId);
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@
 
 pub mod back_off;
 pub mod bulk;
+pub mod duration;
 pub mod error_group;
 pub mod filter;
 pub mod id;
@@ -20,6 +21,7 @@ pub mod name;
 pub mod node;
 pub mod ports;
 pub mod progress;
+pub mod schedule;
 pub mod settings;
 pub mod state;
 pub mod submit;

@@ -184,3 +184,26 @@ pub const EXPRESSION_CHARS: usize = 2_000;
 pub const TEMPLATE_FUEL: u64 = 1_000;
 /// Bytes of one `POST /workflows`.
 pub const WORKFLOW_BYTES: usize = 32 * 1024 * 1024;
+/// Characters of a cron expression: a list of every minute and every second fits.
+pub const CRON_CHARS: usize = 1_000;
+/// Characters of the name of a time zone; the longest of the database has half as many.
+pub const TIME_ZONE_CHARS: usize = 64;
+/// The shortest time between two slots of a schedule.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// How late a slot may be decided before it counts as missed.
+pub const MISFIRE: Duration = Duration::from_secs(60);
+/// How late a missed slot may still run when its schedule does not say.
+pub const DEFAULT_CATCH_UP: Duration = Duration::from_secs(60 * 60);
+/// How late a missed slot may run at the most.
+pub const CATCH_UP: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Slots that run at once after an outage, at the most: the last ones.
+pub const ALL_MISSED: usize = 1_000;
+/// Slots kept in the log of one schedule; older ones are forgotten.
+pub const SLOT_LOG: usize = 100;
+/// The longest time over which the starts of a schedule may be spread.
+pub const SCHEDULE_JITTER: Duration = Duration::from_secs(60 * 60);
+/// How long before a slot its task is stored.
+pub const LOOK_AHEAD: Duration = Duration::from_secs(60);
+/// How far ahead the next slot of a cron expression may lie: eight leap-length years, since between
+/// 2096 and 2104 there is no 29 February.
+pub const NEXT_SLOT: Duration = Duration::from_secs(8 * 366 * 24 * 60 * 60);

@@ -1,5 +1,5 @@
-//! Names of types, queues and tenants: short, safe in URLs, logs and metrics. Those of types and
-//! queues tell upper from lower case; those of tenants are lower case.
+//! Names of types, queues, schedules and tenants: short, safe in URLs, logs and metrics. All tell
+//! upper from lower case, but those of tenants, which are lower case.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::limits::NAME_CHARS;
 /// Why a text cannot be a name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    /// It breaks the rule for types and queues.
+    /// It breaks the rule for types, queues and schedules.
     #[error("must match [A-Za-z0-9][A-Za-z0-9._-]{{0,99}}")]
     Rule,
     /// It breaks the rule for tenants.
@@ -85,11 +85,15 @@ name! {
     QueueName check_name
 }
 name! {
+    /// Names a schedule within its tenant.
+    ScheduleName check_name
+}
+name! {
     /// The owner of tasks.
     TenantName check_tenant
 }
 
-/// What the names of the system's own types and queues begin with, in upper or lower case.
+/// What the names of the system's own types, queues and schedules begin with, in upper or lower case.
 const RESERVED: &str = "duly.";
 
 impl TypeName {
@@ -168,6 +172,8 @@ mod tests {
             assert_eq!(TypeName::given(reserved), Err(BadName::Reserved), "{reserved}");
         }
         assert!(QueueName::given("dulyx").is_ok());
+        assert_eq!(ScheduleName::given("duly.sweep"), Err(BadName::Reserved));
+        assert!(ScheduleName::given("Nightly.Report").is_ok());
         assert_eq!(TenantName::given("Acme"), Err(BadName::TenantRule));
         assert_eq!(TenantName::given("duly.x"), Err(BadName::Reserved));
     }

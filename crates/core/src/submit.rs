@@ -317,7 +317,7 @@ impl BackOffDraft {
 }
 
 /// One of a few words.
-fn choice<T: Copy>(
+pub(crate) fn choice<T: Copy>(
     name: &str,
     value: Option<&str>,
     words: &[(&str, T)],
