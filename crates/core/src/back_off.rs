@@ -65,7 +65,7 @@ impl Default for BackOff {
 }
 
 /// What a task says of its back-off; the installation's settings say the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// How the bound grows with each failure.
     pub strategy: Option<Strategy>,

@@ -207,3 +207,5 @@ pub const LOOK_AHEAD: Duration = Duration::from_secs(60);
 /// How far ahead the next slot of a cron expression may lie: eight leap-length years, since between
 /// 2096 and 2104 there is no 29 February.
 pub const NEXT_SLOT: Duration = Duration::from_secs(8 * 366 * 24 * 60 * 60);
+/// Schedules of one tenant.
+pub const SCHEDULES: u32 = 100_000;

@@ -14,6 +14,8 @@ mod policy;
 mod rule;
 mod slot_id;
 mod slots;
+mod stored;
+mod template;
 mod zone;
 
 pub use self::cron::Cron;
@@ -22,4 +24,8 @@ pub use self::due::{Due, DueSlot, Verdict};
 pub use self::policy::{Misfire, Overlap, SkipReason};
 pub use self::rule::{Rule, Timing};
 pub use self::slot_id::{slot_task_id, slot_workflow_id};
+pub use self::stored::{
+    Definition, SCHEDULE_LABEL, SLOT_LABEL, SLOT_REPLACED, Schedule, ScheduleStatus, SlotRun,
+};
+pub use self::template::Template;
 pub use self::zone::Zone;

@@ -16,6 +16,7 @@ mod nodes;
 mod queues;
 mod reports;
 mod retention;
+mod schedules;
 mod sessions;
 mod settings;
 mod snapshots;
@@ -50,6 +51,10 @@ pub use self::reports::{
     LogPage, LogPart, LogPosition, ReadLogs, Report, ReportItem, Reported, Reports,
 };
 pub use self::retention::{Expiry, Sweep, Swept};
+pub use self::schedules::{
+    Decide, Decided, DeleteSchedule, Expected, ListSchedules, PutSchedule, RunStatus,
+    ScheduleChange, ScheduleList, Schedules, SlotOrder, SlotOutcome, SlotRecord, SwitchSchedule,
+};
 pub use self::sessions::{
     Ending, Heartbeat, Home, OpenSession, OpenedSession, Reap, Reaped, Sessions, WorkerState,
 };
@@ -491,6 +496,7 @@ pub trait Store:
     + Nodes
     + Snapshots
     + Workflows
+    + Schedules
     + StoreHealth
     + Send
     + Sync
@@ -512,7 +518,7 @@ impl<T> Store for T where
         + Nodes
         + Snapshots
         + Workflows
-        + Workflows
+        + Schedules
         + StoreHealth
         + Send
         + Sync

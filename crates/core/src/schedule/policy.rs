@@ -92,12 +92,15 @@ pub enum SkipReason {
     /// An earlier slot had not ended, and another was already waiting for that.
     #[serde(rename = "BUFFERED")]
     Buffered,
+    /// The store could not take what it would have started.
+    #[serde(rename = "REFUSED")]
+    Refused,
 }
 
 impl SkipReason {
     /// All there are.
-    pub const ALL: [Self; 5] =
-        [Self::Missed, Self::TooOld, Self::TooMany, Self::Overlap, Self::Buffered];
+    pub const ALL: [Self; 6] =
+        [Self::Missed, Self::TooOld, Self::TooMany, Self::Overlap, Self::Buffered, Self::Refused];
 
     /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -107,6 +110,7 @@ impl SkipReason {
             Self::TooMany => "TOO_MANY",
             Self::Overlap => "OVERLAP",
             Self::Buffered => "BUFFERED",
+            Self::Refused => "REFUSED",
         }
     }
 
@@ -119,6 +123,9 @@ impl SkipReason {
             Self::Overlap => "The run of an earlier slot had not ended.",
             Self::Buffered => {
                 "The run of an earlier slot had not ended, and another slot was already waiting."
+            }
+            Self::Refused => {
+                "The installation holds the largest number of distinct queue and type pairs."
             }
         }
     }
