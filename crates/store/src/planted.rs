@@ -23,6 +23,8 @@ pub enum PlantedBug {
     CountParentsOnce,
     /// A task's children are released as it is granted, before its outcome is committed.
     ReleaseBeforeCommit,
+    /// The id of a slot's task does not depend on the generation of its schedule.
+    SlotIdWithoutGeneration,
     /// On PostgreSQL: a node takes an answer that arrives late for a clock that was set back, and
     /// computes due times from its own idea of the time.
     LateReading,
@@ -30,7 +32,7 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AcknowledgeBeforeCommit,
         Self::FinishWithoutEpoch,
         Self::ReapById,
@@ -39,6 +41,7 @@ impl PlantedBug {
         Self::SwallowDiskFull,
         Self::CountParentsOnce,
         Self::ReleaseBeforeCommit,
+        Self::SlotIdWithoutGeneration,
         Self::LateReading,
     ];
 
@@ -53,6 +56,7 @@ impl PlantedBug {
             Self::SwallowDiskFull => "swallow-disk-full",
             Self::CountParentsOnce => "count-parents-once",
             Self::ReleaseBeforeCommit => "release-before-commit",
+            Self::SlotIdWithoutGeneration => "slot-id-without-generation",
             Self::LateReading => "late-reading",
         }
     }

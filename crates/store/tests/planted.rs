@@ -21,7 +21,7 @@ use duly_core::ports::store::{
 use duly_core::task::{NewTask, Priority};
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
-use duly_store::conformance::{Backend, Harness, dependencies, finish, session};
+use duly_store::conformance::{Backend, Harness, dependencies, finish, schedules, session};
 use duly_store::planted::PlantedBug;
 use duly_store::sqlite::SqliteStore;
 
@@ -122,6 +122,14 @@ fn parents_that_count_once_are_caught() {
 #[test]
 fn a_release_before_the_commit_is_caught() {
     catches(dependencies::a_child_waits_for_its_parent, PlantedBug::ReleaseBeforeCommit);
+}
+
+#[test]
+fn an_id_of_a_slot_without_the_generation_is_caught() {
+    catches(
+        schedules::a_slot_runs_again_though_a_client_has_kept_its_task,
+        PlantedBug::SlotIdWithoutGeneration,
+    );
 }
 
 /// A writer that cannot commit does not answer, unless it acknowledges too early.

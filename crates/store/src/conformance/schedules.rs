@@ -15,6 +15,7 @@ use duly_core::schedule::{Definition, Overlap, Schedule, ScheduleStatus, SkipRea
 use duly_core::state::Status;
 use duly_core::task::NewTask;
 use duly_core::time::Timestamp;
+use duly_core::workflow::{Condition, Dependency, Links};
 
 use super::Harness;
 
@@ -366,6 +367,27 @@ pub async fn an_edit_goes_on_after_the_last_slot_that_was_granted(harness: Harne
     assert_eq!(harness.store().get(&own(), ahead.id).await.unwrap(), None);
     let old = Decide { generation: 1, ..decide(&edited, Overlap::Allow, &[ahead]) };
     assert_eq!(decided(&harness, &old).await, Decided::Stale);
+}
+
+pub async fn a_slot_runs_again_though_a_client_has_kept_its_task(harness: Harness) {
+    let schedule = created(&harness).await;
+    let slot = harness.now().plus(MINUTE);
+    let kept = task_of(&harness, slot);
+    outcomes(&harness, &decide(&schedule, Overlap::Allow, &[kept])).await;
+    let SlotOutcome::Ran(SlotRun::Task(parent)) = records(&harness).await[0].outcome else {
+        panic!("it was skipped");
+    };
+    let dependencies = vec![Dependency { parent, on: Condition::Done }];
+    let links = Links { dependencies, ..Links::default() };
+    let child = NewTask { links: Some(Arc::new(links)), ..harness.task("email") };
+    harness.submit(&[child]).await;
+    let definition = Definition { rule: Arc::from("{\"every\":\"2m\"}"), ..schedule.definition };
+    let edited = change(&harness, PutSchedule { definition, ..put(&harness, "nightly", 2) }).await;
+    assert_eq!(harness.get(parent).await.status, Status::Cancelled);
+    let again = task_of(&harness, slot);
+    outcomes(&harness, &decide(&edited, Overlap::Allow, &[again])).await;
+    let status = records(&harness).await[0].status;
+    assert_eq!(status, Some(RunStatus::Task(Status::Pending)), "another task runs it");
 }
 
 pub async fn a_deleted_one_takes_its_waiting_tasks_along(harness: Harness) {

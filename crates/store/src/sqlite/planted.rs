@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use duly_core::id::{SessionId, TaskId};
+use duly_core::id::{ScheduleId, SessionId, TaskId};
 use duly_core::lease::{Finish, Lease};
-use duly_core::ports::store::OpenedSession;
+use duly_core::ports::store::{OpenedSession, SlotOrder};
+use duly_core::schedule::slot_task_id;
 use duly_core::state::Status;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
@@ -154,4 +155,15 @@ pub(super) fn release_children(scope: &mut Scope<'_>, leases: &[Lease]) {
             workflow: None,
         }));
     }
+}
+
+/// [`PlantedBug::SlotIdWithoutGeneration`]: the task has the id that it has in every generation.
+pub(super) fn same_id(scope: &Scope<'_>, schedule: ScheduleId, order: &SlotOrder) -> SlotOrder {
+    let mut order = order.clone();
+    if let (Some(PlantedBug::SlotIdWithoutGeneration), SlotOrder::Task(task)) =
+        (scope.bug, &mut order)
+    {
+        task.id = slot_task_id(schedule, 0, task.run_at, task.run_at);
+    }
+    order
 }

@@ -126,6 +126,8 @@ fn decide_slot(
         Start::InsteadOf(run) => cancelled.extend(replace(scope, run)?),
         Start::AtOnce | Start::After(_) => {}
     }
+    #[cfg(feature = "planted-bugs")]
+    let order = &crate::sqlite::planted::same_id(scope, decide.schedule, order);
     let run = match (order, start) {
         (SlotOrder::Task(task), Start::After(parent)) => {
             store_task(scope, &waiting_for(task, parent))?
