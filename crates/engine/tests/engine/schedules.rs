@@ -77,7 +77,8 @@ impl World {
     }
 
     async fn put_named(&self, called: &str, new: NewSchedule) -> ScheduleView {
-        let put = self.engine.put_schedule(&tenant(), &name(called), new, Expected::Any);
+        let (tenant, name) = (tenant(), name(called));
+        let put = self.engine.put_schedule(&tenant, &name, new, Expected::Any);
         put.await.unwrap().0
     }
 
