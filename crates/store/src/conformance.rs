@@ -155,6 +155,7 @@ macro_rules! conformance {
                 several_schedules_are_decided_in_one_call,
                 a_pause_takes_back_what_was_not_granted,
                 an_edit_goes_on_after_the_last_slot_that_was_granted,
+                only_a_new_rule_forgets_what_was_missed,
                 a_slot_runs_again_though_a_client_has_kept_its_task,
                 a_deleted_one_takes_its_waiting_tasks_along,
                 a_slot_asked_for_by_name_moves_nothing,

@@ -132,17 +132,19 @@ pub(crate) struct Withdrawn {
     pub(crate) granted: Option<Timestamp>,
 }
 
-/// From where slots are decided again. `position` and `was` are those of before.
+/// From where slots are decided again. A rule that is new has no slots before now, but for those that take
+/// the place of what was withdrawn.
 pub(crate) fn position_after(
-    (position, was): (Timestamp, ScheduleStatus),
-    status: ScheduleStatus,
+    before: &Schedule,
+    after: &Schedule,
     Withdrawn { first, granted }: Withdrawn,
     now: Timestamp,
 ) -> Timestamp {
-    if (was, status) == (ScheduleStatus::Paused, ScheduleStatus::Active) {
+    if (before.status, after.status) == (ScheduleStatus::Paused, ScheduleStatus::Active) {
         return now;
     }
-    let position = position.min(now);
+    let is_new = before.definition.rule != after.definition.rule;
+    let position = if is_new { now } else { before.position.min(now) };
     let before = |slot: Timestamp| Timestamp::clamped(slot.millis() - 1);
     let again = first.map_or(position, |first| before(first).min(position));
     granted.map_or(again, |granted| again.max(granted.min(now)))

@@ -231,7 +231,8 @@ pub async fn changes_are_found_by_their_version(harness: Harness) {
     assert_eq!(store.schedules_changed(0, 1).await.unwrap(), std::slice::from_ref(&first));
     switch(&harness, ScheduleStatus::Paused).await;
     let paused = find(&harness).await;
-    assert_eq!(store.schedules_changed(second.version, 10).await.unwrap(), [paused.clone()]);
+    let changed = store.schedules_changed(second.version, 10).await.unwrap();
+    assert_eq!(changed, std::slice::from_ref(&paused));
     assert!(store.schedules_changed(paused.version, 10).await.unwrap().is_empty());
     let mut versions = [(paused.id, paused.version), (second.id, second.version)];
     versions.sort_unstable();
@@ -367,6 +368,17 @@ pub async fn an_edit_goes_on_after_the_last_slot_that_was_granted(harness: Harne
     assert_eq!(harness.store().get(&own(), ahead.id).await.unwrap(), None);
     let old = Decide { generation: 1, ..decide(&edited, Overlap::Allow, &[ahead]) };
     assert_eq!(decided(&harness, &old).await, Decided::Stale);
+}
+
+pub async fn only_a_new_rule_forgets_what_was_missed(harness: Harness) {
+    let schedule = created(&harness).await;
+    harness.advance(MINUTE * 10);
+    let template = Definition { template: Arc::from("{\"n\":1}"), ..schedule.definition.clone() };
+    let order = PutSchedule { definition: template, ..put(&harness, "nightly", 2) };
+    assert_eq!(change(&harness, order.clone()).await.position, schedule.position);
+    let rule = Definition { rule: Arc::from("{\"every\":\"2m\"}"), ..order.definition };
+    let order = PutSchedule { definition: rule, ..put(&harness, "nightly", 3) };
+    assert_eq!(change(&harness, order).await.position, harness.now());
 }
 
 pub async fn a_slot_runs_again_though_a_client_has_kept_its_task(harness: Harness) {

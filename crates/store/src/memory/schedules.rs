@@ -181,7 +181,10 @@ impl Model {
         }
         let moves = before.definition != put.definition || before.status != put.status;
         let position = match moves {
-            true => self.withdraw(id, put.status, now),
+            true => {
+                let is_new = before.definition.rule != put.definition.rule;
+                self.withdraw(id, (put.status, is_new), now)
+            }
             false => before.position,
         };
         let version = self.schedules.next_version();
@@ -215,7 +218,7 @@ impl Model {
         }
         let moves = before.status != switch.status;
         let position = match moves {
-            true => self.withdraw(id, switch.status, now),
+            true => self.withdraw(id, (switch.status, false), now),
             false => before.position,
         };
         let version = self.schedules.next_version();
@@ -241,7 +244,7 @@ impl Model {
         if !is_met(delete.expected, before.version) {
             return ScheduleChange::Conflict { version: before.version };
         }
-        self.withdraw(id, ScheduleStatus::Paused, now);
+        self.withdraw(id, (ScheduleStatus::Paused, false), now);
         self.schedules.all.remove(&id);
         ScheduleChange::Done { schedule: Box::new(before), created: false }
     }

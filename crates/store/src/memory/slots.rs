@@ -144,7 +144,7 @@ impl Model {
     pub(super) fn withdraw(
         &mut self,
         id: ScheduleId,
-        status: ScheduleStatus,
+        (status, is_new_rule): (ScheduleStatus, bool),
         now: Timestamp,
     ) -> Timestamp {
         let stored = &self.schedules.all[&id];
@@ -175,7 +175,10 @@ impl Model {
         if was_paused && status == ScheduleStatus::Active {
             return now;
         }
-        let position = self.schedules.all[&id].schedule.position.min(now);
+        let position = match is_new_rule {
+            true => now,
+            false => self.schedules.all[&id].schedule.position.min(now),
+        };
         let before = first.map_or(position, |first| just_before(first).min(position));
         granted.map_or(before, |granted| before.max(granted.min(now)))
     }

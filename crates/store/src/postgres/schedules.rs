@@ -48,7 +48,7 @@ impl Schedules for PostgresStore {
     async fn schedules_changed(&self, above: u64, limit: u32) -> Result<Vec<Schedule>> {
         let above = i64::try_from(above).unwrap_or(i64::MAX);
         let select = select("changed", "s.version > $1 ORDER BY s.version LIMIT $2");
-        self.decode_all(&select, &[&above, &i64::from(limit)]).await
+        self.decode_all(&select, &[&above, &i64::from(limit.min(TEMPLATES))]).await
     }
 
     async fn schedule_versions(
@@ -144,6 +144,8 @@ pub(super) fn decode(found: &Row) -> error::Result<Schedule> {
     })
 }
 
+/// Schedules that come with their templates in one answer, which may be large.
+const TEMPLATES: u32 = 200;
 /// Rows that are asked for at once.
 const PORTION: u32 = 1_000;
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use duly_core::id::{ScheduleId, TaskId, WorkflowId};
-use duly_core::limits::SCAN_ROWS;
+use duly_core::limits::{PAGE_BYTES, SCAN_ROWS};
 use duly_core::name::{ScheduleName, TenantName};
 use duly_core::ports::store::{
     self, Decide, Decided, DeleteSchedule, ListSchedules, PutSchedule, RunStatus, ScheduleChange,
@@ -49,9 +49,13 @@ impl Schedules for SqliteStore {
         let query = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(&select("changed", condition))?;
             let mut rows = statement.query(params![above, limit])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(read(row)?);
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()?
+                && bytes < PAGE_BYTES
+            {
+                let schedule = read_sound(row)?;
+                bytes += schedule.as_ref().map_or(0, |it| it.definition.template.len());
+                found.extend(schedule);
             }
             Ok(found)
         };
@@ -83,7 +87,9 @@ impl Schedules for SqliteStore {
             let mut found = Vec::with_capacity(ids.len());
             for id in &ids {
                 let mut rows = statement.query([id.as_bytes()])?;
-                found.extend(rows.next()?.map(read).transpose()?);
+                if let Some(row) = rows.next()? {
+                    found.extend(read_sound(row)?);
+                }
             }
             Ok(found)
         };
@@ -139,6 +145,17 @@ fn read(found: &Row<'_>) -> Result<Schedule> {
         created_at: Timestamp::clamped(found.get(7)?),
         updated_at: Timestamp::clamped(found.get(8)?),
     })
+}
+
+/// The schedule, unless it is damaged: that must not hide the others.
+fn read_sound(found: &Row<'_>) -> Result<Option<Schedule>> {
+    match read(found) {
+        Err(fault) if fault.is_bad_row() => {
+            tracing::error!(%fault, "a schedule cannot be read");
+            Ok(None)
+        }
+        schedule => schedule.map(Some),
+    }
 }
 
 /// A tenant's schedule.

@@ -198,7 +198,7 @@ pub struct SlotRecord {
 /// A slot is decided once: in the commit that moves the position of its schedule past it, which also
 /// stores what it starts, and a record of it. An edit, a pause or the deletion of a schedule raises its
 /// generation, deletes what its slots have started that was never granted, and moves the position back to
-/// before the first of these.
+/// before the first of these. With a new rule nothing else lies before now.
 #[async_trait]
 pub trait Schedules {
     /// Creates a schedule, or replaces one. Repeated with the same content it is done.
@@ -219,7 +219,8 @@ pub trait Schedules {
     async fn schedules(&self, page: ListSchedules) -> Result<ScheduleList>;
 
     /// Schedules of all tenants with a version above this one, lowest first. A change that was committed
-    /// late may have a version below: [`Self::schedule_versions`] finds it.
+    /// late may have a version below: [`Self::schedule_versions`] finds it. There may be fewer than `limit`,
+    /// and more all the same; only an empty answer says that there are no more. A damaged one is left out.
     async fn schedules_changed(&self, above: u64, limit: u32) -> Result<Vec<Schedule>>;
 
     /// The ids, by which they come, and the versions of all schedules after this one.
@@ -229,7 +230,7 @@ pub trait Schedules {
         limit: u32,
     ) -> Result<Vec<(ScheduleId, u64)>>;
 
-    /// Schedules by their ids, those that are there.
+    /// Schedules by their ids, those that are there and not damaged.
     async fn schedules_by_id(&self, ids: Vec<ScheduleId>) -> Result<Vec<Schedule>>;
 
     /// Decides slots of several schedules; one answer for each, in order. Each schedule is named once.

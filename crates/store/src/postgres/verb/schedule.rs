@@ -73,8 +73,7 @@ async fn make(
         (Change::Update { mut after, withdraws }, before) => {
             if let (true, Some(before)) = (withdraws, before) {
                 let withdrawn = withdraw(scope, uuid(after.id)).await?;
-                let was = (before.position, before.status);
-                after.position = position_after(was, after.status, withdrawn, scope.now);
+                after.position = position_after(&before, &after, withdrawn, scope.now);
             }
             after.version = next_version(scope).await?;
             update(scope, &after).await?;

@@ -53,8 +53,7 @@ fn make(scope: &mut Scope<'_>, before: Option<Schedule>, change: Change) -> Resu
         (Change::Update { mut after, withdraws }, before) => {
             if let (true, Some(before)) = (withdraws, before) {
                 let withdrawn = withdraw(scope, after.id)?;
-                let was = (before.position, before.status);
-                after.position = position_after(was, after.status, withdrawn, scope.now);
+                after.position = position_after(&before, &after, withdrawn, scope.now);
             }
             after.version = next_version(scope)?;
             update(scope, &after)?;
