@@ -11,7 +11,6 @@ mod bulk_fields;
 mod caller;
 mod config;
 mod cursor;
-mod duration;
 mod edge;
 mod error;
 mod fields;

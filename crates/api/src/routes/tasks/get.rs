@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::TaskView;
+use duly_core::duration;
 use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
 use duly_core::name::TenantName;
@@ -16,7 +17,7 @@ use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::{PathId, resolve_id};
-use crate::{duration, query};
+use crate::query;
 
 /// Read a task
 ///
