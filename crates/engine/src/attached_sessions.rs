@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use duly_core::id::{NodeId, SessionId};
+use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::name::{Lane, TenantName};
 use duly_core::ports::store::{self, Home, OpenSession, Report, Reported, Store};
-use duly_core::ports::work_source::TakenBack;
+use duly_core::ports::work_source::{TakenBack, Why};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -150,6 +150,17 @@ impl AttachedSessions {
     pub(crate) fn take_back(&self, session: SessionId, lease: TakenBack) {
         if let Some(slot) = self.slot_of(session) {
             slot.take_back(lease);
+        }
+    }
+
+    /// Tells of tasks that were cancelled, with the session that held each and the epoch of its lease:
+    /// their workers, if they are attached, and the callers that wait for them.
+    pub(crate) fn tell_cancelled(&self, cancelled: Vec<(TaskId, Option<(SessionId, u32)>)>) {
+        self.task_waiters.notify_changed(cancelled.iter().map(|(task, _)| *task));
+        for (task, holder) in cancelled {
+            if let Some((session, epoch)) = holder {
+                self.take_back(session, TakenBack { task, epoch, why: Why::Cancelled });
+            }
         }
     }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 use duly_core::id::NodeId;
 use duly_core::limits::CASCADE_STEP;
 use duly_core::ports::store::{Error, Store};
-use duly_core::ports::work_source::{TakenBack, Why};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -93,14 +92,7 @@ impl Cascade {
     async fn run_once(&self) -> Result<(), Error> {
         loop {
             let step = self.store.cascade(CASCADE_STEP).await?;
-            let tasks = step.cancelled.iter().map(|(task, _)| *task);
-            self.sessions.task_waiters.notify_changed(tasks);
-            for (task, holder) in step.cancelled {
-                if let Some((session, epoch)) = holder {
-                    let lease = TakenBack { task, epoch, why: Why::Cancelled };
-                    self.sessions.take_back(session, lease);
-                }
-            }
+            self.sessions.tell_cancelled(step.cancelled);
             if !step.more {
                 return Ok(());
             }

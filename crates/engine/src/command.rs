@@ -9,6 +9,7 @@ pub mod find;
 pub mod logs;
 pub mod nodes;
 pub mod queues;
+pub mod schedules;
 pub mod settings;
 pub mod submit;
 pub(crate) mod then;

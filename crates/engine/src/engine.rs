@@ -28,6 +28,7 @@ use crate::command::then::Adder;
 use crate::critical_paths::CriticalPaths;
 use crate::deadlines::Deadlines;
 use crate::rates::Rates;
+use crate::schedule_bell::ScheduleBell;
 use crate::served_types::ServedTypes;
 use crate::settings::CurrentSettings;
 use crate::source::LocalSource;
@@ -73,6 +74,7 @@ struct Inner {
     deadlines: Arc<Deadlines>,
     settings: Arc<CurrentSettings>,
     critical_paths: CriticalPaths,
+    schedule_bell: Arc<ScheduleBell>,
     counting: Semaphore,
     /// Since when the store has failed its checks.
     unavailable_since: Mutex<Option<Instant>>,
@@ -128,6 +130,7 @@ impl Engine {
             config,
             settings,
             critical_paths: CriticalPaths::default(),
+            schedule_bell: Arc::default(),
             store,
             random,
             ordinal: AtomicU32::new(ordinal),
@@ -275,6 +278,11 @@ impl Engine {
     /// The same if there may be work.
     pub(crate) fn cascade_soon(&self) {
         self.inner.sessions.cascade_bell.ring_soon();
+    }
+
+    /// Tells the coordinator of changed schedules.
+    pub(crate) fn schedule_bell(&self) -> &ScheduleBell {
+        &self.inner.schedule_bell
     }
 
     pub(crate) fn critical_paths(&self) -> &CriticalPaths {

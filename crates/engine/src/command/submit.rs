@@ -249,20 +249,20 @@ fn chunks(tasks: Vec<NewTask>) -> Vec<Vec<NewTask>> {
 }
 
 /// The first instant whose ids all come after this one.
-pub(super) fn just_after(id: TaskId) -> Timestamp {
+pub(crate) fn just_after(id: TaskId) -> Timestamp {
     id.first_due().plus(Duration::from_millis(1))
 }
 
 /// What a task gets beside what was asked for.
-pub(super) struct Minted {
-    pub(super) id: TaskId,
-    pub(super) now: Timestamp,
-    pub(super) entropy: u64,
-    pub(super) links: Links,
+pub(crate) struct Minted {
+    pub(crate) id: TaskId,
+    pub(crate) now: Timestamp,
+    pub(crate) entropy: u64,
+    pub(crate) links: Links,
 }
 
 /// A task that can be stored.
-pub(super) fn new_task(
+pub(crate) fn new_task(
     tenant: &TenantName,
     spec: Spec,
     defaults: &Settings,

@@ -11,11 +11,12 @@ use duly_core::ports::store::{
     self, Graph, ListWorkflows, ReplayedDownstream, SubmittedWorkflow, WorkflowChange,
     WorkflowList, WorkflowState,
 };
+use duly_core::settings::Settings;
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask, Task};
 use duly_core::time::Timestamp;
 use duly_core::workflow::critical_path::critical_path;
-use duly_core::workflow::request::WorkflowSpec;
+use duly_core::workflow::request::{Member, WorkflowSpec};
 use duly_core::workflow::{Dependency, Links, Membership, NewWorkflow, WorkflowStatus};
 
 use super::control;
@@ -158,32 +159,19 @@ impl Engine {
         spec: WorkflowSpec,
         now: Timestamp,
     ) -> Result<NewWorkflow, Refused> {
-        let (members, plan) = (spec.members.tasks(), spec.members.plan());
+        let members = spec.members.tasks();
         if let Some(late) = members.iter().find(|member| member.spec.is_too_far(now)) {
             return Err(Refused::TooFarAhead { key: late.key.clone() });
         }
         let defaults = self.settings_in_effect().await?.settings;
         let random = self.draw(2 * members.len() + 1);
         let id = WorkflowId::mint(now, self.next_ordinal(), random[2 * members.len()]);
-        let mut ids: Vec<Option<TaskId>> = vec![None; members.len()];
-        let mut tasks = Vec::with_capacity(members.len());
-        let random = random.as_chunks::<2>().0.iter().copied();
-        for (index, [random, entropy]) in plan.order.iter().copied().zip(random) {
-            let member = &members[index];
-            let within = plan.parents[index].iter();
-            let within =
-                within.filter_map(|(it, on)| ids[*it].map(|parent| Dependency { parent, on: *on }));
-            let mut dependencies: Vec<_> =
-                within.chain(member.spec.dependencies.iter().copied()).collect();
-            dependencies.sort_unstable();
-            let latest = dependencies.iter().map(|it| it.parent).max();
-            let own = self.mint_after(latest, member.spec.run_at(now, entropy), random);
-            ids[index] = Some(own);
-            let workflow = Some(Membership { id, key: member.key.clone() });
-            let links = Links { dependencies, workflow, render: member.spec.render };
-            let minted = Minted { id: own, now, entropy, links };
-            tasks.push(new_task(tenant, member.spec.clone(), &defaults, minted));
-        }
+        let mut random = random.as_chunks::<2>().0.iter().copied();
+        let tasks = member_tasks(tenant, id, &spec, &defaults, |member, latest| {
+            let [random, entropy] = random.next().expect("two were drawn for each");
+            let id = self.mint_after(latest, member.spec.run_at(now, entropy), random);
+            MintedMember { id, now, entropy }
+        });
         let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
         let idempotency = spec.idempotency_key.zip(body);
         Ok(NewWorkflow {
@@ -326,6 +314,44 @@ impl Engine {
             ReplayedDownstream::Unknown => Err(control::Error::NotFound),
         }
     }
+}
+
+/// What a task of a workflow gets beside what was asked for.
+pub(crate) struct MintedMember {
+    pub(crate) id: TaskId,
+    pub(crate) now: Timestamp,
+    pub(crate) entropy: u64,
+}
+
+/// The tasks of a workflow, parents first. `mint` is told the last of a task's parents, after which its
+/// id must come.
+pub(crate) fn member_tasks(
+    tenant: &TenantName,
+    workflow: WorkflowId,
+    spec: &WorkflowSpec,
+    defaults: &Settings,
+    mut mint: impl FnMut(&Member, Option<TaskId>) -> MintedMember,
+) -> Vec<NewTask> {
+    let (members, plan) = (spec.members.tasks(), spec.members.plan());
+    let mut ids: Vec<Option<TaskId>> = vec![None; members.len()];
+    let mut tasks = Vec::with_capacity(members.len());
+    for index in plan.order.iter().copied() {
+        let member = &members[index];
+        let within = plan.parents[index].iter();
+        let within =
+            within.filter_map(|(it, on)| ids[*it].map(|parent| Dependency { parent, on: *on }));
+        let mut dependencies: Vec<_> =
+            within.chain(member.spec.dependencies.iter().copied()).collect();
+        dependencies.sort_unstable();
+        let MintedMember { id, now, entropy } =
+            mint(member, dependencies.iter().map(|it| it.parent).max());
+        ids[index] = Some(id);
+        let membership = Some(Membership { id: workflow, key: member.key.clone() });
+        let links = Links { dependencies, workflow: membership, render: member.spec.render };
+        let minted = Minted { id, now, entropy, links };
+        tasks.push(new_task(tenant, member.spec.clone(), defaults, minted));
+    }
+    tasks
 }
 
 fn key_and_id(task: &NewTask) -> Option<(String, TaskId)> {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Inner;
 use crate::attached_sessions::AttachedSessions;
 use crate::cascade::Cascade;
+use crate::coordinator::Coordinator;
 use crate::keep_alive::KeepAlive;
 use crate::leader::{Candidate, Leadership};
 use crate::observer::Observer;
@@ -92,7 +93,14 @@ impl Inner {
             store: Arc::clone(&self.store),
             settings: Arc::clone(&self.settings),
         };
-        self.loops.spawn(sweeper.run(lead, self.stop.clone()));
+        self.loops.spawn(sweeper.run(lead.clone(), self.stop.clone()));
+        let coordinator = Coordinator {
+            store: Arc::clone(&self.store),
+            settings: Arc::clone(&self.settings),
+            sessions: Arc::clone(&self.sessions),
+            bell: Arc::clone(&self.schedule_bell),
+        };
+        self.loops.spawn(coordinator.run(lead, self.stop.clone()));
     }
 }
 
