@@ -25,6 +25,7 @@ mod responses;
 mod route_table;
 mod router;
 mod routes;
+mod schedule_fields;
 mod server;
 mod session_fields;
 mod settings_fields;

@@ -15,9 +15,9 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::query;
 use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::{PathId, resolve_id};
-use crate::query;
 
 /// Read a task
 ///
