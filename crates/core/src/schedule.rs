@@ -25,7 +25,8 @@ pub use self::policy::{Misfire, Overlap, SkipReason};
 pub use self::rule::{Rule, Timing};
 pub use self::slot_id::{slot_task_id, slot_workflow_id};
 pub use self::stored::{
-    Definition, SCHEDULE_LABEL, SLOT_LABEL, SLOT_REPLACED, Schedule, ScheduleStatus, SlotRun,
+    Definition, SCHEDULE_CHANGED, SCHEDULE_LABEL, SLOT_LABEL, SLOT_REPLACED, Schedule,
+    ScheduleStatus, SlotRun,
 };
 pub use self::template::Template;
 pub use self::zone::Zone;

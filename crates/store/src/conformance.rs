@@ -21,6 +21,7 @@ pub mod leader;
 pub mod lossy;
 pub mod narrowed_claim;
 pub mod nodes;
+pub mod overlap;
 pub mod quarantine;
 pub mod query;
 pub mod queues;
@@ -28,6 +29,7 @@ pub mod reap;
 pub mod reports;
 pub mod restart;
 pub mod retention;
+pub mod schedules;
 pub mod session;
 pub mod settings;
 pub mod submit;
@@ -138,6 +140,33 @@ macro_rules! conformance {
                 large_payloads_come_and_go,
                 a_quarantined_task_stays_so,
                 only_a_waiting_task_can_be_changed,
+            );
+            $crate::conformance_area!($backend, schedules:
+                a_schedule_reads_back_as_it_was,
+                names_belong_to_a_tenant,
+                a_change_may_name_the_version_that_it_is_based_on,
+                the_same_again_changes_nothing,
+                one_of_a_configuration_file_refuses_requests,
+                lists_go_by_name,
+                changes_are_found_by_their_version,
+                a_slot_is_decided_once,
+                a_skipped_slot_is_recorded,
+                the_last_records_are_kept,
+                several_schedules_are_decided_in_one_call,
+                a_pause_takes_back_what_was_not_granted,
+                an_edit_goes_on_after_the_last_slot_that_was_granted,
+                a_deleted_one_takes_its_waiting_tasks_along,
+                a_slot_asked_for_by_name_moves_nothing,
+                a_record_outlives_its_task,
+            );
+            $crate::conformance_area!($backend, overlap:
+                a_slot_is_skipped_while_the_one_before_has_not_ended,
+                one_slot_waits_for_the_one_before,
+                slots_may_run_side_by_side,
+                a_slot_takes_the_place_of_the_one_before,
+                slots_of_one_call_overlap_too,
+                a_workflow_is_what_a_slot_has_started,
+                what_waits_for_a_withdrawn_task_is_withdrawn_too,
             );
             $crate::conformance_area!($backend, dependencies:
                 a_child_waits_for_its_parent,

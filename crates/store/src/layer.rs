@@ -11,20 +11,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use duly_core::id::{NodeId, SessionId, TaskId, WorkflowId};
-use duly_core::name::{Lane, QueueName, TenantName};
+use duly_core::id::{NodeId, ScheduleId, SessionId, TaskId, WorkflowId};
+use duly_core::name::{Lane, QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{
     Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
-    DeadGroups, DeadLetters, DeadList, DeleteTasks, EditTask, Ending, Exchange, Exchanged, Expiry,
-    ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint, JoinNode, Leader, Leadership,
-    Leases, ListDead, ListQueues, ListSettings, ListTasks, ListWorkflows, LogPage, NodeState,
-    Nodes, OpenSession, OpenedSession, Parent, PauseQueue, Put, PutSettings, QueueList,
-    QueuePosition, QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream,
-    Report, Reported, Reports, Result, RetryTasks, Sessions, SettingsLog, Snapshot, Snapshots,
-    Store, StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept, TaskCount, TaskList,
-    Tasks, VersionedSettings, WorkerState, WorkflowChange, WorkflowList, WorkflowState, Workflows,
+    DeadGroups, DeadLetters, DeadList, Decide, Decided, DeleteSchedule, DeleteTasks, EditTask,
+    Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint,
+    JoinNode, Leader, Leadership, Leases, ListDead, ListQueues, ListSchedules, ListSettings,
+    ListTasks, ListWorkflows, LogPage, NodeState, Nodes, OpenSession, OpenedSession, Parent,
+    PauseQueue, Put, PutSchedule, PutSettings, QueueList, QueuePosition, QueueState, Queues,
+    ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream, Report, Reported, Reports, Result,
+    RetryTasks, ScheduleChange, ScheduleList, Schedules, Sessions, SettingsLog, SlotRecord,
+    Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept,
+    SwitchSchedule, TaskCount, TaskList, Tasks, VersionedSettings, WorkerState, WorkflowChange,
+    WorkflowList, WorkflowState, Workflows,
 };
 use duly_core::ports::work_source::TakenBack;
+use duly_core::schedule::Schedule;
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use duly_core::workflow::NewWorkflow;
@@ -433,6 +436,77 @@ impl<L: Layer> Workflows for Layered<L> {
 
     async fn cascade(&self, limit: u32) -> Result<Cascaded> {
         self.layer.call(Call::new("cascade", &limit), || self.inner.cascade(limit)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Schedules for Layered<L> {
+    async fn put_schedule(&self, put: PutSchedule) -> Result<ScheduleChange> {
+        self.layer
+            .call(Call::new("put_schedule", &put), || self.inner.put_schedule(put.clone()))
+            .await
+    }
+
+    async fn switch_schedule(&self, switch: SwitchSchedule) -> Result<ScheduleChange> {
+        self.layer
+            .call(Call::new("switch_schedule", &switch), || {
+                self.inner.switch_schedule(switch.clone())
+            })
+            .await
+    }
+
+    async fn delete_schedule(&self, delete: DeleteSchedule) -> Result<ScheduleChange> {
+        self.layer
+            .call(Call::new("delete_schedule", &delete), || {
+                self.inner.delete_schedule(delete.clone())
+            })
+            .await
+    }
+
+    async fn schedule(&self, tenant: &TenantName, name: &ScheduleName) -> Result<Option<Schedule>> {
+        self.layer.call(Call::named("schedule"), || self.inner.schedule(tenant, name)).await
+    }
+
+    async fn schedules(&self, page: ListSchedules) -> Result<ScheduleList> {
+        self.layer.call(Call::new("schedules", &page), || self.inner.schedules(page.clone())).await
+    }
+
+    async fn schedules_changed(&self, above: u64, limit: u32) -> Result<Vec<Schedule>> {
+        self.layer
+            .call(Call::named("schedules_changed"), || self.inner.schedules_changed(above, limit))
+            .await
+    }
+
+    async fn schedule_versions(
+        &self,
+        after: Option<ScheduleId>,
+        limit: u32,
+    ) -> Result<Vec<(ScheduleId, u64)>> {
+        self.layer
+            .call(Call::named("schedule_versions"), || self.inner.schedule_versions(after, limit))
+            .await
+    }
+
+    async fn schedules_by_id(&self, ids: Vec<ScheduleId>) -> Result<Vec<Schedule>> {
+        self.layer
+            .call(Call::new("schedules_by_id", &ids), || self.inner.schedules_by_id(ids.clone()))
+            .await
+    }
+
+    async fn decide_slots(&self, decisions: Vec<Decide>) -> Result<Vec<Decided>> {
+        self.layer
+            .call(Call::new("decide_slots", &decisions), || {
+                self.inner.decide_slots(decisions.clone())
+            })
+            .await
+    }
+
+    async fn slot_records(
+        &self,
+        tenant: &TenantName,
+        name: &ScheduleName,
+    ) -> Result<Option<Vec<SlotRecord>>> {
+        self.layer.call(Call::named("slot_records"), || self.inner.slot_records(tenant, name)).await
     }
 }
 

@@ -14,5 +14,7 @@ pub mod memory;
 pub mod planted;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod schedule_rules;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

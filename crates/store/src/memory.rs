@@ -12,8 +12,10 @@ mod nodes;
 mod queues;
 mod reports;
 mod retention;
+mod schedules;
 mod sessions;
 mod settings;
+mod slots;
 mod task_state;
 mod workflows;
 

@@ -35,6 +35,7 @@ mod range;
 mod reports;
 mod retention;
 mod row;
+mod schedules;
 pub mod schema;
 #[cfg(feature = "conformance")]
 pub mod scratch;

@@ -24,6 +24,7 @@ mod reports;
 mod restore;
 mod retention;
 mod row;
+mod schedules;
 mod serving;
 mod settings;
 mod task_state;

@@ -93,7 +93,7 @@ pub struct Schedule {
     pub note: Option<String>,
     /// Whether a configuration file defines it: requests cannot change it.
     pub managed: bool,
-    /// Counts the changes that withdrew slots: edits, pauses and resumes.
+    /// Counts edits, pauses and resumes.
     pub generation: u32,
     /// Rises with every change of any schedule, so that changes are found by it.
     pub version: u64,
@@ -111,3 +111,5 @@ pub const SCHEDULE_LABEL: &str = "duly.schedule";
 pub const SLOT_LABEL: &str = "duly.slot";
 /// The code of the tasks that are cancelled since a later slot takes their place.
 pub const SLOT_REPLACED: &str = "SLOT_REPLACED";
+/// The code of the tasks that are cancelled since their schedule was changed before they were granted.
+pub const SCHEDULE_CHANGED: &str = "SCHEDULE_CHANGED";

@@ -17,6 +17,7 @@ use duly_core::time::Timestamp;
 use duly_core::workflow::Workflow;
 
 use super::cascade::StoredEdge;
+use super::schedules::Schedules;
 
 pub(super) struct Model {
     pub(super) rules: Rules,
@@ -52,6 +53,7 @@ pub(super) struct Model {
     pub(super) ended: HashMap<SessionId, Timestamp>,
     /// Versions of the settings, oldest first.
     pub(super) settings: Vec<VersionedSettings>,
+    pub(super) schedules: Schedules,
 }
 
 /// A batch of leases.
@@ -110,6 +112,7 @@ impl Model {
             names: HashMap::new(),
             ended: HashMap::new(),
             settings: Vec::new(),
+            schedules: Schedules::default(),
         }
     }
 

@@ -84,7 +84,11 @@ impl Workflows for MemoryStore {
 }
 
 impl Model {
-    fn submit_workflow(&mut self, new: &NewWorkflow, now: Timestamp) -> SubmittedWorkflow {
+    pub(super) fn submit_workflow(
+        &mut self,
+        new: &NewWorkflow,
+        now: Timestamp,
+    ) -> SubmittedWorkflow {
         if let Some(known) = self.workflows.get(&new.id) {
             return SubmittedWorkflow::Stored { at: known.created_at };
         }

@@ -108,7 +108,7 @@ impl Step {
 }
 
 /// Who holds a running task.
-fn holder(scope: &Scope<'_>, task: TaskId) -> Result<Option<SessionId>> {
+pub(super) fn holder(scope: &Scope<'_>, task: TaskId) -> Result<Option<SessionId>> {
     let mut statement = scope
         .connection
         .prepare_cached("/* cascade.holder */ SELECT session FROM task WHERE id = ?")?;

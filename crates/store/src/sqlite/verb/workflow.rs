@@ -37,16 +37,22 @@ impl Verb for NewWorkflow {
         if let Some(refused) = refuses(scope, self)? {
             return Ok(refused);
         }
-        insert(scope, self)?;
-        for task in &self.tasks {
-            let lane = scope.index.lane(scope.connection, &task.lane)?.expect("there is room");
-            stored_linked(scope, task, lane)?;
-        }
+        store_workflow(scope, self)?;
         Ok(SubmittedWorkflow::Stored { at: scope.now })
     }
 }
 
-fn stored_at(scope: &Scope<'_>, id: WorkflowId) -> Result<Option<Timestamp>> {
+/// Stores a workflow that is new, for whose lanes there is room.
+pub(super) fn store_workflow(scope: &mut Scope<'_>, new: &NewWorkflow) -> Result<()> {
+    insert(scope, new)?;
+    for task in &new.tasks {
+        let lane = scope.index.lane(scope.connection, &task.lane)?.expect("there is room");
+        stored_linked(scope, task, lane)?;
+    }
+    Ok(())
+}
+
+pub(super) fn stored_at(scope: &Scope<'_>, id: WorkflowId) -> Result<Option<Timestamp>> {
     let mut statement = scope
         .connection
         .prepare_cached("/* workflow.stored_at */ SELECT created_at FROM workflow WHERE id = ?")?;
@@ -207,15 +213,20 @@ impl Verb for CancelWorkflow {
         match standing(scope, &self.tenant, self.id)? {
             None => Ok(WorkflowChange::Unknown),
             Some((WorkflowStatus::Running, _)) => {
-                let update = "/* workflow.cancel */ UPDATE workflow
-                    SET cancelled = coalesce(cancelled, ?2), sweep = 1 WHERE id = ?1";
-                let values = params![self.id.as_bytes(), self.reason];
-                scope.connection.prepare_cached(update)?.execute(values)?;
-                scope.cascade();
+                cancel_workflow(scope, self.id, &self.reason)?;
                 Ok(WorkflowChange::Done { tasks: 0 })
             }
             Some((WorkflowStatus::Cancelled, _)) => Ok(WorkflowChange::Done { tasks: 0 }),
             Some((status, _)) => Ok(WorkflowChange::Conflict { status }),
         }
     }
+}
+
+/// Cancels a workflow that runs.
+pub(super) fn cancel_workflow(scope: &mut Scope<'_>, id: WorkflowId, reason: &str) -> Result<()> {
+    let update = "/* workflow.cancel */ UPDATE workflow
+        SET cancelled = coalesce(cancelled, ?2), sweep = 1 WHERE id = ?1";
+    scope.connection.prepare_cached(update)?.execute(params![id.as_bytes(), reason])?;
+    scope.cascade();
+    Ok(())
 }
