@@ -209,3 +209,11 @@ pub const LOOK_AHEAD: Duration = Duration::from_secs(60);
 pub const NEXT_SLOT: Duration = Duration::from_secs(8 * 366 * 24 * 60 * 60);
 /// Schedules of one tenant.
 pub const SCHEDULES: u32 = 100_000;
+/// How far back slots may be run afterwards.
+pub const BACKFILL: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+/// Slots of one backfill.
+pub const BACKFILL_SLOTS: usize = 100_000;
+/// Slots of one step of a backfill; a step is one commit.
+pub const BACKFILL_STEP: usize = 100;
+/// Slots that the preview of a backfill names.
+pub const BACKFILL_PREVIEW: usize = 1_000;

@@ -101,6 +101,11 @@ impl TypeName {
     pub fn bulk() -> Self {
         Self("duly.bulk".into())
     }
+
+    /// The type of tasks that run slots of the past.
+    pub fn backfill() -> Self {
+        Self("duly.backfill".into())
+    }
 }
 
 impl QueueName {

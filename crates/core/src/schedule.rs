@@ -6,6 +6,7 @@
 //!
 //! Here are the rules alone. What is run, and whether an earlier run has ended, is the store's concern.
 
+mod backfill;
 mod cron;
 mod draft;
 mod due;
@@ -18,6 +19,7 @@ mod stored;
 mod template;
 mod zone;
 
+pub use self::backfill::{BackfillNote, BackfillOrder};
 pub use self::cron::Cron;
 pub use self::draft::ScheduleDraft;
 pub use self::due::{Due, DueSlot, Verdict};

@@ -7,7 +7,9 @@ use std::time::Duration;
 use duly_core::id::{ScheduleId, TaskId};
 use duly_core::name::{ScheduleName, TenantName};
 use duly_core::ports::store::SlotOrder;
-use duly_core::schedule::{SCHEDULE_LABEL, SLOT_LABEL, Template, slot_task_id, slot_workflow_id};
+use duly_core::schedule::{
+    SCHEDULE_LABEL, SLOT_LABEL, SlotRun, Template, slot_task_id, slot_workflow_id,
+};
 use duly_core::settings::Settings;
 use duly_core::submit::Spec;
 use duly_core::task::NewTask;
@@ -16,6 +18,7 @@ use duly_core::workflow::request::WorkflowSpec;
 use duly_core::workflow::{Links, NewWorkflow};
 use sha2::{Digest, Sha256};
 
+use crate::command::schedules::ScheduleView;
 use crate::command::submit::{Minted, just_after, new_task};
 use crate::command::workflows::{MintedMember, member_tasks};
 
@@ -38,6 +41,18 @@ impl SlotRunner<'_> {
             Template::Task(spec) => SlotOrder::Task(Box::new(self.task(spec, slot, start))),
             Template::Workflow(spec) => {
                 SlotOrder::Workflow(Box::new(self.workflow(spec, slot, start)))
+            }
+        }
+    }
+
+    /// What the order to run a slot starts.
+    pub(crate) fn started_by(&self, slot: Timestamp, jitter: Duration) -> SlotRun {
+        let start = slot.plus(jitter);
+        match self.template {
+            Template::Task(spec) => SlotRun::Task(self.task_id(spec, slot, start)),
+            Template::Workflow(_) => {
+                let id = slot_workflow_id(self.schedule, self.generation, slot, start);
+                SlotRun::Workflow(id)
             }
         }
     }
@@ -99,6 +114,21 @@ impl SlotRunner<'_> {
     fn mark(&self, labels: &mut BTreeMap<String, String>, slot: Timestamp) {
         labels.insert(SCHEDULE_LABEL.to_owned(), self.name.to_string());
         labels.insert(SLOT_LABEL.to_owned(), slot.to_string());
+    }
+}
+
+impl<'a> SlotRunner<'a> {
+    /// For a schedule that was read.
+    pub(crate) fn of(view: &'a ScheduleView, defaults: &'a Settings) -> Self {
+        let ScheduleView { schedule, template, .. } = view;
+        Self {
+            schedule: schedule.id,
+            generation: schedule.generation,
+            tenant: &schedule.tenant,
+            name: &schedule.name,
+            template,
+            defaults,
+        }
     }
 }
 

@@ -1,25 +1,44 @@
-//! Runs system tasks inside the server: bulk actions.
+//! Runs system tasks inside the server: bulk actions and backfills.
 
+mod backfill;
 mod bulk;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::id::SessionId;
 use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::name::{QueueName, TypeName};
+use duly_core::ports::store;
 use duly_core::task::Failure;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, LocalSession, LocalWorker};
-use crate::system::bulk::Stopped;
 
-/// Bulk actions that run at the same time.
+/// System tasks that run at the same time.
 const CONCURRENCY: usize = 4;
 /// How long to wait after the store did not answer.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs until stopped. The end of its session releases the bulk actions that run; their next
+/// Why a system task stopped before its end.
+#[derive(Debug)]
+enum Stopped {
+    /// It was aborted, or another worker has its lease.
+    Lost,
+    /// It cannot be carried out, for this reason.
+    Invalid(String),
+    /// The store did not answer.
+    Store(store::Error),
+}
+
+impl From<store::Error> for Stopped {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Runs until stopped. The end of its session releases the system tasks that run; their next
 /// attempts continue from their checkpoints. If another node ends the session, opens a new one.
 pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
     let working = async {
@@ -36,7 +55,7 @@ pub(crate) async fn run(engine: Engine, stop: CancellationToken) {
     }
 }
 
-/// Runs bulk actions until the work source closes.
+/// Runs system tasks until the work source closes.
 async fn work(engine: &Engine, opened: &LocalSession, stop: &CancellationToken) {
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     loop {
@@ -48,7 +67,7 @@ async fn work(engine: &Engine, opened: &LocalSession, stop: &CancellationToken) 
         let session = opened.session;
         engine.clone().spawn(async move {
             let finish = tokio::select! {
-                ended = bulk::run(&engine, session, &lease) => finish(&engine, &lease, ended),
+                ended = carry_out(&engine, session, &lease) => finish(&engine, &lease, ended),
                 () = stop.cancelled() => None,
             };
             if let Some(finish) = finish {
@@ -59,11 +78,23 @@ async fn work(engine: &Engine, opened: &LocalSession, stop: &CancellationToken) 
     }
 }
 
+/// Runs a system task from its last checkpoint. Returns its result as JSON.
+async fn carry_out(
+    engine: &Engine,
+    session: SessionId,
+    lease: &Lease,
+) -> Result<Arc<str>, Stopped> {
+    if lease.lane.task_type == TypeName::backfill() {
+        return backfill::run(engine, session, lease).await;
+    }
+    bulk::run(engine, session, lease).await
+}
+
 async fn open(engine: &Engine) -> LocalSession {
     loop {
         let worker = LocalWorker {
             name: "system".to_owned(),
-            types: vec![TypeName::bulk()],
+            types: vec![TypeName::bulk(), TypeName::backfill()],
             queues: vec![QueueName::system()],
         };
         match engine.open_session(worker).await {
@@ -76,7 +107,7 @@ async fn open(engine: &Engine) -> LocalSession {
     }
 }
 
-/// The outcome of a bulk action; `None` if its lease is lost.
+/// The outcome of a system task; `None` if its lease is lost.
 fn finish(engine: &Engine, lease: &Lease, ended: Result<Arc<str>, Stopped>) -> Option<Finish> {
     let outcome = match ended {
         Ok(result) => Outcome::Success { result: Some(result) },

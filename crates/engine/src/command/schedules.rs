@@ -1,6 +1,7 @@
 //! Create, read, change and delete schedules.
 
-pub mod trigger;
+pub mod backfill;
+mod trigger;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use duly_core::ports::store::{
 use duly_core::schedule::{Definition, Rule, Schedule, ScheduleStatus, Template};
 use duly_core::time::Timestamp;
 
+pub use self::backfill::{Backfill, BackfillSlot};
 use crate::engine::Engine;
 
 /// A schedule to create, or to put in the place of another.

@@ -16,6 +16,7 @@ use super::{COMPARISON, Coordinator, Known, SAFETY_POLL, SHARED_COMPARISON, SHAR
 /// Schedules that are read in one call at the start.
 const LOAD_PAGE: u32 = 1_000;
 /// Schedules that are read in one call later, between two decisions.
+const CHANGED_PAGE: u32 = 100;
 const PAGE: usize = 100;
 
 type Parsed = Vec<(ScheduleId, Entry)>;
@@ -73,7 +74,7 @@ impl Coordinator {
     }
 
     async fn read_changed(&self, known: &mut Known) -> store::Result<()> {
-        let page = self.store.schedules_changed(known.seen, PAGE as u32).await?;
+        let page = self.store.schedules_changed(known.seen, CHANGED_PAGE).await?;
         known.poll_at = if page.is_empty() { self.next_poll() } else { Instant::now() };
         for schedule in page {
             known.seen = schedule.version;

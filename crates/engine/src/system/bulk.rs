@@ -23,27 +23,11 @@ use duly_core::task::Task;
 use duly_core::time::Timestamp;
 use tokio::time::Instant;
 
+use super::Stopped;
 use crate::engine::Engine;
 
 /// How often a search that finds no tasks stores its checkpoint.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Why a bulk action stopped before its end.
-#[derive(Debug)]
-pub(super) enum Stopped {
-    /// It was aborted, or another worker has its lease.
-    Lost,
-    /// Its payload cannot be read.
-    Invalid(String),
-    /// The store did not answer.
-    Store(store::Error),
-}
-
-impl From<store::Error> for Stopped {
-    fn from(error: store::Error) -> Self {
-        Self::Store(error)
-    }
-}
 
 /// Runs a bulk action from its last checkpoint. Returns its result as JSON.
 pub(super) async fn run(

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use duly_core::id::{NodeId, SessionId, TaskId};
+use duly_core::id::{NodeId, ScheduleId, SessionId, TaskId};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Error, Exchange, Leader, OpenSession, Result, Store, Submit,
+    CancelTasks, Decide, Error, Exchange, Leader, OpenSession, Result, Store, Submit,
 };
 use duly_store::layer::{BoxFuture, Call, Layer};
 use tokio::sync::{Notify, Semaphore};
@@ -31,6 +31,11 @@ pub(crate) struct Faults {
     failing_submit: AtomicUsize,
     /// Answers to steps of bulk orders that will be lost.
     lost_steps: AtomicUsize,
+    /// Answers to decisions of slots that will be lost.
+    lost_decisions: AtomicUsize,
+    /// The schedule that cannot be decided.
+    undecidable: Mutex<Option<ScheduleId>>,
+    schedules_fail: AtomicBool,
     unreadable: AtomicBool,
     parents_unreadable: AtomicBool,
     damaged: AtomicBool,
@@ -60,6 +65,9 @@ impl Faults {
             failures: AtomicUsize::new(0),
             failing_submit: AtomicUsize::new(0),
             lost_steps: AtomicUsize::new(0),
+            lost_decisions: AtomicUsize::new(0),
+            undecidable: Mutex::default(),
+            schedules_fail: AtomicBool::new(false),
             unreadable: AtomicBool::new(false),
             parents_unreadable: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
@@ -113,6 +121,21 @@ impl Faults {
     /// The next steps of bulk orders are made, and their answers are lost.
     pub(crate) fn lose_steps(&self, steps: usize) {
         self.lost_steps.store(steps, Ordering::SeqCst);
+    }
+
+    /// The next decisions of slots are made, and their answers are lost.
+    pub(crate) fn lose_decisions(&self, decisions: usize) {
+        self.lost_decisions.store(decisions, Ordering::SeqCst);
+    }
+
+    /// Every call that decides slots of this schedule fails for good.
+    pub(crate) fn fail_decisions_of(&self, schedule: Option<ScheduleId>) {
+        *self.undecidable.lock().unwrap() = schedule;
+    }
+
+    /// Whether calls that decide slots answer that the store is unavailable.
+    pub(crate) fn set_schedules_fail(&self, fail: bool) {
+        self.schedules_fail.store(fail, Ordering::SeqCst);
     }
 
     /// Every exchange with an outcome other than a release of this task fails for good.
@@ -177,6 +200,7 @@ impl Faults {
             "settings" if self.damaged.load(Ordering::SeqCst) => {
                 Err(Error::Corrupt { table: "settings", column: "body", id: "1".to_owned() })
             }
+            "decide_slots" => self.before_decisions(call.argument().unwrap()),
             "place" => self.before_place().await,
             _ => Ok(()),
         }
@@ -207,6 +231,16 @@ impl Faults {
         Ok(())
     }
 
+    fn before_decisions(&self, decisions: &Vec<Decide>) -> Result<()> {
+        unavailable_if(&self.schedules_fail)?;
+        let bad = *self.undecidable.lock().unwrap();
+        if decisions.iter().any(|decision| Some(decision.schedule) == bad) {
+            let id = bad.unwrap().to_string();
+            return Err(Error::Corrupt { table: "schedule", column: "told to", id });
+        }
+        Ok(())
+    }
+
     async fn before_place(&self) -> Result<()> {
         let cancelled = self.cancelled_at_place.lock().unwrap().take();
         if let Some(id) = cancelled {
@@ -227,6 +261,9 @@ impl Faults {
                 self.gate.acquire().await.unwrap().forget();
             }
             "carry_out" if count_down(&self.lost_steps) => {
+                return Err(Error::Unavailable { reason: "the answer was lost".to_owned() });
+            }
+            "decide_slots" if count_down(&self.lost_decisions) => {
                 return Err(Error::Unavailable { reason: "the answer was lost".to_owned() });
             }
             "keep_alive" => {

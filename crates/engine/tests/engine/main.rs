@@ -1,11 +1,13 @@
 //! The engine over the memory store, in tokio's paused time.
 
+mod backfill;
 mod bulk;
 mod explain;
 mod faults;
 mod nodes;
 mod remote;
 mod reports;
+mod schedules;
 mod settings;
 mod stores;
 mod workflows;

@@ -65,14 +65,7 @@ fn between_slots(now: Timestamp) -> Timestamp {
 
 fn one_slot(view: &ScheduleView, slot: Timestamp, defaults: &Settings) -> Decide {
     let schedule = &view.schedule;
-    let runner = SlotRunner {
-        schedule: schedule.id,
-        generation: schedule.generation,
-        tenant: &schedule.tenant,
-        name: &schedule.name,
-        template: &view.template,
-        defaults,
-    };
+    let runner = SlotRunner::of(view, defaults);
     Decide {
         schedule: schedule.id,
         generation: schedule.generation,
