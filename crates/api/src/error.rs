@@ -385,3 +385,21 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_schedules_have_codes_of_their_own() {
+        for (error, code) in [
+            (ScheduleError::NotFound, Code::ScheduleNotFound),
+            (ScheduleError::Conflict { version: 7 }, Code::VersionMismatch),
+            (ScheduleError::Managed, Code::ScheduleManaged),
+            (ScheduleError::TooMany, Code::ScheduleLimit),
+            (ScheduleError::Damaged, Code::Internal),
+        ] {
+            assert_eq!(ApiError::from(error).code(), code);
+        }
+    }
+}

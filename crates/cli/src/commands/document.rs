@@ -103,9 +103,10 @@ fn split_json(text: &str, items: &[Box<RawValue>]) -> Vec<(usize, String)> {
             return Vec::new();
         };
         let begin = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        // In the place of what precedes it on its line, so that columns stay.
-        let blanks = " ".repeat(text[begin..at].chars().count());
-        found.push((text[..at].matches('\n').count(), blanks + item.get()));
+        // In the place of what precedes it on its line, so that columns stay, and of its brace: its keys then
+        // begin at one column wherever they stand.
+        let blanks = " ".repeat(text[begin..at].chars().count() + 1);
+        found.push((text[..at].matches('\n').count(), blanks + item.get().get(1..).unwrap_or("")));
         from = at + item.get().len();
     }
     found

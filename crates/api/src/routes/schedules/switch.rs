@@ -18,7 +18,8 @@ use crate::{body, fields, order_fields};
 /// Pause a schedule
 ///
 /// It does not fire until it is resumed; what would have been a slot meanwhile is none. What it has started
-/// goes on. Pausing a paused schedule changes the note.
+/// goes on, except for tasks that no worker was given yet: they are withdrawn. Pausing a paused schedule
+/// changes the note.
 #[utoipa::path(
     post, path = "/schedules/{name}/pause", operation_id = "pause_schedule", tag = "schedules",
     extensions(("x-duly-access" = json!(Access::Operator))),

@@ -16,8 +16,8 @@ use crate::{body, fields};
 
 /// Run a schedule now
 ///
-/// Decides a slot at this second, also while the schedule is paused. The overlap rule holds: the slot may
-/// be skipped. The other slots stay as they are.
+/// An additional slot at this millisecond, also while the schedule is paused. The overlap rule holds, so
+/// it may be skipped; the jitter does not. The other slots stay as they are.
 #[utoipa::path(
     post, path = "/schedules/{name}/trigger", operation_id = "trigger_schedule", tag = "schedules",
     extensions(("x-duly-access" = json!(Access::Operator))),
