@@ -44,8 +44,7 @@ macro_rules! name {
 
             /// Whether it is one of the system's own.
             pub fn is_reserved(&self) -> bool {
-                let start = self.0.get(..RESERVED.len());
-                start.is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
+                is_reserved(&self.0)
             }
 
             /// The name's text.
@@ -94,7 +93,13 @@ name! {
 }
 
 /// What the names of the system's own types, queues and schedules begin with, in upper or lower case.
-const RESERVED: &str = "duly.";
+pub const RESERVED: &str = "duly.";
+
+/// Whether a name or the key of a label is one of the system's own.
+pub fn is_reserved(name: &str) -> bool {
+    let start = name.get(..RESERVED.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(RESERVED))
+}
 
 impl TypeName {
     /// The type of tasks that carry out an order for many others.

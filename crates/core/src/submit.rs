@@ -15,7 +15,7 @@ use crate::limits::{
     BACK_OFF, BACK_OFF_FACTOR, DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, JITTER,
     LABEL_CHARS, LABELS, PAYLOAD_BYTES, PRIORITY, RETRIES, RUN_AHEAD, TIMEOUT,
 };
-use crate::name::{QueueName, TypeName};
+use crate::name::{QueueName, RESERVED, TypeName, is_reserved};
 use crate::task::Priority;
 use crate::template;
 use crate::time::Timestamp;
@@ -344,6 +344,10 @@ pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), FieldError>
     let good = |(key, value): (&String, &String)| {
         !key.is_empty() && fits(key) && fits(value) && plain(key) && plain(value)
     };
+    if let Some(key) = labels.keys().find(|key| is_reserved(key)) {
+        let detail = format!("must not begin with `{RESERVED}`, as {key} does");
+        return Err(FieldError::of("labels", "INVALID_LABEL", detail));
+    }
     if labels.iter().all(good) {
         return Ok(());
     }

@@ -62,7 +62,9 @@ fn payloads_that_could_not_be_read_back_are_refused() {
 fn labels_are_bounded() {
     let many = (0..=LABELS).map(|n| (n.to_string(), String::new())).collect();
     assert_eq!(codes(Draft { labels: many, ..echo() })[0].1, "TOO_MANY");
-    for (key, value) in [("", "x"), ("a\n", "x"), ("a", "\u{7}"), ("a", &"x".repeat(201))] {
+    for (key, value) in
+        [("", "x"), ("Duly.slot", "x"), ("a\n", "x"), ("a", "\u{7}"), ("a", &"x".repeat(201))]
+    {
         let labels = [(key.to_owned(), value.to_owned())].into();
         assert_eq!(codes(Draft { labels, ..echo() })[0].1, "INVALID_LABEL", "{key:?}={value:?}");
     }

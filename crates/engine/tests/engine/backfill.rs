@@ -120,3 +120,8 @@ async fn a_backfill_without_slots_starts_nothing() {
     let ended = world.wait(started, HOUR).await;
     assert!(ended.status.is_terminal());
 }
+
+crate::stores::with_lost_hints!(
+    all: a_backfill_follows_the_overlap_rule_and_moves_no_slot,
+    a_backfill_without_slots_starts_nothing
+);

@@ -200,7 +200,7 @@ impl Faults {
             "settings" if self.damaged.load(Ordering::SeqCst) => {
                 Err(Error::Corrupt { table: "settings", column: "body", id: "1".to_owned() })
             }
-            "decide_slots" => self.before_decisions(call.argument().unwrap()),
+            "decide_slots" => self.before_decisions(call.argument::<Vec<Decide>>().unwrap()),
             "place" => self.before_place().await,
             _ => Ok(()),
         }
@@ -231,7 +231,7 @@ impl Faults {
         Ok(())
     }
 
-    fn before_decisions(&self, decisions: &Vec<Decide>) -> Result<()> {
+    fn before_decisions(&self, decisions: &[Decide]) -> Result<()> {
         unavailable_if(&self.schedules_fail)?;
         let bad = *self.undecidable.lock().unwrap();
         if decisions.iter().any(|decision| Some(decision.schedule) == bad) {

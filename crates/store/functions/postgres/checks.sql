@@ -116,6 +116,9 @@ BEGIN
     LOOP
         IF jsonb_typeof(label.value) <> 'string' THEN
             PERFORM duly.refuse('labels', 'WRONG_TYPE', 'must be an object of strings');
+        ELSIF lower(left(label.key, 5)) = 'duly.' THEN
+            PERFORM duly.refuse('labels', 'INVALID_LABEL',
+                format('must not begin with `duly.`, as %s does', label.key));
         ELSIF length(label.key) NOT BETWEEN 1 AND 200 OR length(label.text) > 200
               OR duly.has_controls(label.key) OR duly.has_controls(label.text) THEN
             PERFORM duly.refuse('labels', 'INVALID_LABEL',

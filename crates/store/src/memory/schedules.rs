@@ -179,18 +179,23 @@ impl Model {
         if !is_met(put.expected, before.version) {
             return ScheduleChange::Conflict { version: before.version };
         }
-        let mut after = before.clone();
-        if before.definition != put.definition || before.status != put.status {
-            after.position = self.withdraw(id, put.status, now);
-            after.generation += 1;
-        }
-        after.version = self.schedules.next_version();
-        after.definition = put.definition;
-        after.labels = put.labels;
-        after.status = put.status;
-        after.note = put.note;
-        after.updated_at = now;
-        self.store_schedule(after)
+        let moves = before.definition != put.definition || before.status != put.status;
+        let position = match moves {
+            true => self.withdraw(id, put.status, now),
+            false => before.position,
+        };
+        let version = self.schedules.next_version();
+        self.store_schedule(Schedule {
+            position,
+            generation: before.generation + u32::from(moves),
+            version,
+            definition: put.definition,
+            labels: put.labels,
+            status: put.status,
+            note: put.note,
+            updated_at: now,
+            ..before
+        })
     }
 
     fn switch_schedule(&mut self, switch: SwitchSchedule, now: Timestamp) -> ScheduleChange {
@@ -208,16 +213,21 @@ impl Model {
         if !is_met(switch.expected, before.version) {
             return ScheduleChange::Conflict { version: before.version };
         }
-        let mut after = before.clone();
-        if before.status != switch.status {
-            after.position = self.withdraw(id, switch.status, now);
-            after.generation += 1;
-        }
-        after.version = self.schedules.next_version();
-        after.status = switch.status;
-        after.note = note;
-        after.updated_at = now;
-        self.store_schedule(after)
+        let moves = before.status != switch.status;
+        let position = match moves {
+            true => self.withdraw(id, switch.status, now),
+            false => before.position,
+        };
+        let version = self.schedules.next_version();
+        self.store_schedule(Schedule {
+            position,
+            generation: before.generation + u32::from(moves),
+            version,
+            status: switch.status,
+            note,
+            updated_at: now,
+            ..before
+        })
     }
 
     fn delete_schedule(&mut self, delete: &DeleteSchedule, now: Timestamp) -> ScheduleChange {

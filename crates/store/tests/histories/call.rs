@@ -6,16 +6,19 @@ use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
-    CancelTasks, Controlled, CountTasks, DeadGroup, DeleteTasks, EditTask, Ending, Exchange,
-    ExtendLeases, Extended, Graph, GroupDead, Heartbeat, ListDead, ListTasks, LogPage, OpenSession,
-    Parent, PauseQueue, Put, PutSettings, QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks,
-    ReplayedDownstream, Report, Reported, RetryTasks, Store, Submit, Submitted, SubmittedWorkflow,
-    Sweep, TaskCount, WorkflowChange,
+    CancelTasks, Controlled, CountTasks, DeadGroup, Decide, Decided, DeleteSchedule, DeleteTasks,
+    EditTask, Ending, Exchange, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, ListDead,
+    ListTasks, LogPage, OpenSession, Parent, PauseQueue, Put, PutSchedule, PutSettings,
+    QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks, ReplayedDownstream, Report, Reported,
+    RetryTasks, ScheduleChange, Store, Submit, Submitted, SubmittedWorkflow, Sweep, SwitchSchedule,
+    TaskCount, WorkflowChange,
 };
+use duly_core::schedule::Schedule;
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use duly_core::workflow::NewWorkflow;
 
+use crate::schedules;
 use crate::step::Why;
 
 #[derive(Clone, Debug)]
@@ -53,6 +56,11 @@ pub(crate) enum Call {
     Graph(TenantName, WorkflowId),
     ReplayDownstream(TenantName, TaskId, u32),
     Cascade,
+    PutSchedule(PutSchedule),
+    SwitchSchedule(SwitchSchedule),
+    DeleteSchedule(DeleteSchedule),
+    Decide(Vec<Decide>),
+    SchedulesChanged(u64),
 }
 
 /// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
@@ -94,6 +102,9 @@ pub(crate) enum Answer {
     ReplayedDownstream(ReplayedDownstream),
     /// All that the steps of one cascade cancelled.
     Cascaded(BTreeSet<(TaskId, Option<(SessionId, u32)>)>),
+    Schedule(ScheduleChange),
+    Decided(Vec<Decided>),
+    Schedules(Vec<Schedule>),
 }
 
 /// The beats that a session was seen at, oldest first. They are tokens: another store has others.
@@ -153,6 +164,11 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
             }
         }
         Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
+        order @ (Call::PutSchedule(_)
+        | Call::SwitchSchedule(_)
+        | Call::DeleteSchedule(_)
+        | Call::Decide(_)
+        | Call::SchedulesChanged(_)) => schedules::ask(store, order).await,
         order => order_workflow(store, order).await,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{Claim, LaneFilter};
+use duly_core::schedule::Schedule;
 use duly_core::state::Status;
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
@@ -39,6 +40,8 @@ pub(crate) struct Known {
     pub(crate) ordinal: u32,
     /// The version of the settings.
     pub(crate) version: u64,
+    /// Both schedules, as both stores say.
+    pub(crate) schedules: [Option<Schedule>; 2],
 }
 
 pub(crate) fn tenant(other: bool) -> TenantName {
@@ -64,6 +67,7 @@ impl Known {
             calls,
             ordinal: 0,
             version: 0,
+            schedules: [None, None],
         }
     }
 

@@ -12,6 +12,7 @@ mod call;
 mod known;
 mod meaning;
 mod reading;
+mod schedules;
 mod step;
 mod strategy;
 mod subject;

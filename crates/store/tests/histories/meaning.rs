@@ -104,6 +104,7 @@ impl Known {
             | Step::OrderWorkflow { .. }
             | Step::ReplayDownstream { .. }
             | Step::Cascade) => return self.about_workflows(step),
+            Step::Schedule(step) => self.about_schedules(step),
             Step::Read(read) => self.read(read),
             Step::Again { back } => pick(&self.calls, back)?.clone(),
             Step::Advance(_) | Step::Crash => return None,

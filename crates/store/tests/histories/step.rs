@@ -193,6 +193,32 @@ pub(crate) enum ReadStep {
     Parents { what: What },
 }
 
+/// What happens to one of two schedules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScheduleStep {
+    pub(crate) other: bool,
+    pub(crate) order: ScheduleOrder,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ScheduleOrder {
+    Put { rule: u8, paused: bool, expected: u8 },
+    Switch { pause: bool },
+    Delete { expected: u8 },
+    Decide(DecideStep),
+    Changed,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecideStep {
+    pub(crate) overlap: u8,
+    /// Seconds after the one before, and what it starts.
+    pub(crate) slots: [Option<(u8, u8)>; 3],
+    /// How far the position that the caller knows is behind.
+    pub(crate) behind: u8,
+    pub(crate) moves: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Submit {
@@ -277,6 +303,7 @@ pub(crate) enum Step {
         foreign: bool,
     },
     Cascade,
+    Schedule(ScheduleStep),
     Read(ReadStep),
     /// One of the last calls once more, word for word.
     Again {

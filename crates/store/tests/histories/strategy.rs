@@ -10,8 +10,9 @@ use proptest::sample::select;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::step::{
-    ClaimStep, EditStep, FilterStep, FinishStep, How, LogStep, OpenStep, ReadStep, ReplayStep,
-    ReportStep, Step, TaskStep, What, Which, Who, Why, WorkflowOrder,
+    ClaimStep, DecideStep, EditStep, FilterStep, FinishStep, How, LogStep, OpenStep, ReadStep,
+    ReplayStep, ReportStep, ScheduleOrder, ScheduleStep, Step, TaskStep, What, Which, Who, Why,
+    WorkflowOrder,
 };
 
 /// Steps mean something in every state, so nothing needs to be known to draw the next one.
@@ -64,6 +65,7 @@ fn step() -> BoxedStrategy<Step> {
         2 => (what(), weighted_bool())
             .prop_map(|(what, foreign)| Step::ReplayDownstream { what, foreign }),
         6 => Just(Step::Cascade),
+        12 => schedule(),
         12 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
@@ -161,6 +163,25 @@ fn workflow() -> impl Strategy<Value = Step> {
     let key = weighted(0.2, (0..2_u8, select(vec![0, 0, 1])));
     (vec((task(), any::<u8>()), 1..4), any::<bool>(), key)
         .prop_map(|(tasks, fail_fast, key)| Step::Workflow { tasks, fail_fast, key })
+}
+
+fn schedule() -> impl Strategy<Value = Step> {
+    let slot = || weighted(0.6, (0..70_u8, prop_oneof![1 => Just(0), 8 => 1..4_u8, 3 => Just(4)]));
+    let decide = (0..4_u8, [slot(), slot(), slot()], select(vec![0, 0, 0, 0, 1]));
+    let decide = (decide, prop_oneof![5 => Just(true), 1 => Just(false)]);
+    let decide = decide.prop_map(|((overlap, slots, behind), moves)| {
+        ScheduleOrder::Decide(DecideStep { overlap, slots, behind, moves })
+    });
+    let order = prop_oneof![
+        5 => (1..4_u8, weighted_bool(), 0..6_u8)
+            .prop_map(|(rule, paused, expected)| ScheduleOrder::Put { rule, paused, expected }),
+        1 => any::<bool>().prop_map(|pause| ScheduleOrder::Switch { pause }),
+        1 => (0..6_u8).prop_map(|expected| ScheduleOrder::Delete { expected }),
+        14 => decide,
+        1 => Just(ScheduleOrder::Changed),
+    ];
+    (weighted_bool(), order)
+        .prop_map(|(other, order)| Step::Schedule(ScheduleStep { other, order }))
 }
 
 fn workflow_order() -> impl Strategy<Value = WorkflowOrder> {

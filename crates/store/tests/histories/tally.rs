@@ -16,6 +16,7 @@ use duly_core::task::Task;
 
 use crate::call::{Answer, Call};
 use crate::known::Known;
+use crate::schedules;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
@@ -25,7 +26,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 44] = [
+const INTERESTING: [(&str, u64); 53] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -70,6 +71,15 @@ const INTERESTING: [(&str, u64); 44] = [
     ("workflow retried", 8),
     ("replay with what depends on it", 8),
     ("workflow Replayed", 5),
+    ("schedule Done", 100),
+    ("schedule Conflict", 50),
+    ("slots Stale", 50),
+    ("slot ran a task", 100),
+    ("slot ran a workflow", 50),
+    ("slot OVERLAP", 50),
+    ("slot BUFFERED", 5),
+    ("slot MISSED", 20),
+    ("slot that replaced another", 10),
 ];
 /// With fewer histories the numbers scatter more, and a quarter of what is expected will do.
 const MANY: u64 = 1000;
@@ -121,6 +131,7 @@ impl Tally {
         known: &Known,
     ) {
         let after = &known.state;
+        schedules::seen(answer).into_iter().for_each(|what| self.count(what));
         match (call, answer) {
             (Call::Submit(batch), Answer::Submitted(answers)) => {
                 self.note_submit(batch, answers, before);

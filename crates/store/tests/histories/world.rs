@@ -16,6 +16,7 @@ use duly_store::memory::MemoryStore;
 
 use crate::call::{Answer, Beats, Call, ask};
 use crate::known::{Known, Worker, tenant};
+use crate::schedules::name;
 use crate::step::{Step, Why};
 use crate::subject::Subject;
 use crate::tally::Tally;
@@ -137,6 +138,7 @@ impl<S: Subject> World<S> {
                     self.learn_leases(claim.session, claim.sequence, &leases);
                 }
             }
+            (Call::Decide(_), Answer::Decided(answers)) => self.known.learn_slots(answers),
             (_, Answer::Put(Put::Done { version })) => self.known.version = *version,
             _ => {}
         }
@@ -185,6 +187,7 @@ impl<S: Subject> World<S> {
             let (expected, found) = (expected.unwrap(), found.unwrap());
             assert_eq!(found, expected, "the store's workflow (left) differs after {after:?}");
         }
+        self.compare_schedules(after).await;
         let ids: Vec<_> = self.known.state.keys().copied().collect();
         let turn = usize::try_from(self.tally.steps).unwrap();
         for id in ids.iter().cycle().skip(turn).take(ids.len().min(1)) {
@@ -199,6 +202,20 @@ impl<S: Subject> World<S> {
         assert_eq!(found, expected, "the store's sessions (left) differ after {after:?}");
         for worker in self.known.workers.iter_mut().filter(|worker| worker.remote) {
             worker.open = expected.iter().any(|(opened, _)| opened.id == worker.id);
+        }
+    }
+
+    async fn compare_schedules(&mut self, after: &(dyn fmt::Debug + Sync)) {
+        let [model, subject] = self.stores();
+        for (place, other) in [false, true].into_iter().enumerate() {
+            let (owner, name) = (tenant(false), name(other));
+            let expected = model.schedule(&owner, &name).await.unwrap();
+            let found = subject.schedule(&owner, &name).await.unwrap();
+            assert_eq!(found, expected, "the store's schedule (left) differs after {after:?}");
+            let records = model.slot_records(&owner, &name).await.unwrap();
+            let found = subject.slot_records(&owner, &name).await.unwrap();
+            assert_eq!(found, records, "the store's slots (left) differ after {after:?}");
+            self.known.schedules[place] = expected;
         }
     }
 

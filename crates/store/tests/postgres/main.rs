@@ -10,6 +10,7 @@ mod plans;
 mod races;
 mod retention;
 mod rights;
+mod schedules;
 mod schema;
 mod start;
 mod workflows;

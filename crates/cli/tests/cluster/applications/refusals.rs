@@ -48,6 +48,7 @@ async fn every_bad_argument_is_named_and_nothing_is_stored() {
         (r#"'email', labels => '{"a":1}'"#, "labels", "WRONG_TYPE"),
         (r#"'email', labels => '{"":"a"}'"#, "labels", "INVALID_LABEL"),
         (r#"'email', labels => '{"a":"\u0085"}'"#, "labels", "INVALID_LABEL"),
+        (r#"'email', labels => '{"Duly.slot":"a"}'"#, "labels", "INVALID_LABEL"),
         ("'email', idempotency_key => ''", "idempotency_key", "INVALID_KEY"),
         ("'email', idempotency_key => E'a\\tb'", "idempotency_key", "INVALID_KEY"),
         ("'email', backoff => '1'", "backoff", "WRONG_TYPE"),
