@@ -1,6 +1,6 @@
 //! The body of a schedule: from JSON text to a checked rule and template.
 
-use duly_client::wire::ScheduleRequest;
+use duly_client::wire::{BackfillRequest, ScheduleRequest};
 use duly_core::limits::NOTE_CHARS;
 use duly_core::name::ScheduleName;
 use duly_core::schedule::{Overlap, Rule, ScheduleDraft, ScheduleStatus, Template};
@@ -43,6 +43,26 @@ pub(crate) fn preview(body: &[u8], now: Timestamp) -> Result<Rule, ApiError> {
     }
     let schedule = read_schedule(&mut fields, &object, now);
     fields.end(schedule.map(|schedule| schedule.rule))
+}
+
+/// First and last instant of a [`BackfillRequest`], and whether it is a dry run.
+pub(crate) fn backfill(body: &[u8]) -> Result<(Timestamp, Timestamp, bool), ApiError> {
+    let (mut fields, object) = fields::open::<BackfillRequest>(body)?;
+    let from = read_instant(&mut fields, object.field("from"));
+    let last = object.field("to");
+    let to = read_instant(&mut fields, last);
+    let dry_run = fields.flag(object.field("dryRun")).unwrap_or_default();
+    if from.zip(to).is_some_and(|(from, to)| to < from) {
+        fields.refuse(last.at, "OUT_OF_RANGE", "must not be before from");
+    }
+    let period = from.zip(to);
+    fields.end(period.map(|(from, to)| (from, to, dry_run)))
+}
+
+fn read_instant(fields: &mut Fields, field: Field<'_, '_>) -> Option<Timestamp> {
+    let field = fields.required(field);
+    let instant = Timestamp::parse(&fields.string(field)?);
+    instant.map_err(|bad| fields.refuse(field.at, "INVALID_TIME", bad.to_string())).ok()
 }
 
 fn read_name(fields: &mut Fields, at: Pointer<'_>, text: &str) -> Option<ScheduleName> {

@@ -42,8 +42,8 @@ pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
 pub(crate) use self::schedule::{
-    ScheduleApplyArgs, ScheduleCommand, ScheduleCreateArgs, ScheduleListArgs, ScheduleNameArgs,
-    ScheduleNextArgs, SchedulePauseArgs,
+    ScheduleApplyArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleCreateArgs, ScheduleListArgs,
+    ScheduleNameArgs, ScheduleNextArgs, SchedulePauseArgs,
 };
 pub(crate) use self::serve::{LogLevel, ServeArgs};
 pub(crate) use self::settings::{

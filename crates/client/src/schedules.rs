@@ -8,7 +8,8 @@ use reqwest::header::{IF_MATCH, IF_NONE_MATCH};
 use crate::error::Error;
 use crate::http::{Client, append_page, encode};
 use crate::wire::{
-    NextSlots, PauseRequest, SchedulePage, SchedulePreview, ScheduleView, SlotPage, SlotView,
+    BackfillAnswer, BackfillRequest, NextSlots, PauseRequest, SchedulePage, SchedulePreview,
+    ScheduleView, SlotPage, SlotView,
 };
 
 /// Which schedules to list.
@@ -120,5 +121,15 @@ impl Client {
     pub async fn slot_runs(&self, name: &str) -> Result<SlotPage, Error> {
         let url = self.url(&["v1", "schedules", name, "runs"]);
         self.call(Method::GET, url, None, Duration::ZERO).await
+    }
+
+    /// Runs slots of the past, or tells which they would be.
+    pub async fn backfill_schedule(
+        &self,
+        name: &str,
+        order: &BackfillRequest,
+    ) -> Result<BackfillAnswer, Error> {
+        let url = self.url(&["v1", "schedules", name, "backfill"]);
+        self.call(Method::POST, url, Some(encode(order)), Duration::ZERO).await
     }
 }

@@ -49,8 +49,8 @@ pub use queue::{
     ReasonView,
 };
 pub use schedule::{
-    NextSlots, SchedulePage, SchedulePreview, ScheduleRequest, ScheduleSlot, ScheduleView,
-    SlotPage, SlotTime, SlotView,
+    BackfillAnswer, BackfillRequest, BackfillSlotView, NextSlots, SchedulePage, SchedulePreview,
+    ScheduleRequest, ScheduleSlot, ScheduleView, SlotPage, SlotTime, SlotView,
 };
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use settings::{

@@ -1,5 +1,6 @@
 //! `/schedules`, one file per verb.
 
+pub(crate) mod backfill;
 pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod list;
@@ -40,6 +41,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(switch::pause_schedule))
         .routes(routes!(switch::resume_schedule))
         .routes(routes!(trigger::trigger_schedule))
+        .routes(routes!(backfill::backfill_schedule))
 }
 
 /// A name that cannot be one answers like one that is not there.

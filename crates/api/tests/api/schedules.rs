@@ -454,6 +454,57 @@ async fn a_schedule_fires_by_itself() {
 }
 
 #[tokio::test]
+async fn slots_of_the_past_are_run_once() {
+    let engine = engine();
+    let router = router_over(&engine);
+    let body = json!({"every": "9000h", "overlap": "allow", "task": {"type": "a"}});
+    create(&router, &body).await;
+    let path = format!("{PATH}/backfill");
+    let period = json!({"from": "1970-01-01T00:00:00Z", "to": "2099-01-01T00:00:00Z"});
+    let mut trial = period.clone();
+    trial["dryRun"] = true.into();
+    let dry = send(&router, &path, &trial).await;
+    assert_eq!(dry.status, 200, "{dry:?}");
+    let dry = dry.json();
+    let slot = dry["slots"][0]["slot"].clone();
+    let expected = json!({"slots": [{"slot": slot, "ranBefore": false}], "more": false,
+        "taskId": null});
+    assert_eq!(dry, expected, "one of the last 400 days");
+    let started = send(&router, &path, &period).await;
+    assert_eq!(started.status, 202, "{started:?}");
+    let task = started.json()["taskId"].as_str().unwrap().to_owned();
+    assert_eq!(started.headers["location"], format!("/v1/tasks/{task}").as_str());
+    assert_eq!(started.json()["slots"], json!([]));
+    let ended = Hand::of(&engine, &["a"]).await.end(Outcome::Success { result: None }, None).await;
+    let run = read(&router, &format!("/tasks/{ended}")).await;
+    assert_eq!(run["schedule"], json!({"name": "nightly", "slot": slot}));
+    let order = read(&router, &format!("/tasks/{task}?wait=10s")).await;
+    assert_eq!(order["status"], "SUCCESS", "{order}");
+    let again = send(&router, &path, &trial).await.json();
+    assert_eq!(again["slots"], json!([{"slot": slot, "ranBefore": true}]));
+    let none = json!({"from": "2001-01-01T00:00:00Z", "to": "2002-01-01T00:00:00Z"});
+    let none = send(&router, &path, &none).await;
+    assert_eq!((none.status.as_u16(), &none.json()["taskId"]), (200, &Value::Null));
+    for (body, errors) in [
+        (json!({}), &["/from REQUIRED", "/to REQUIRED"][..]),
+        (
+            json!({"from": "soon", "to": 7, "x": 1}),
+            &["/from INVALID_TIME", "/to WRONG_TYPE", "/x UNKNOWN_FIELD"],
+        ),
+        (
+            json!({"from": "2002-01-01T00:00:00Z", "to": "2001-01-01T00:00:00Z", "dryRun": 1}),
+            &["/dryRun WRONG_TYPE", "/to OUT_OF_RANGE"],
+        ),
+    ] {
+        let (status, _, mut found) = send(&router, &path, &body).await.problem();
+        found.sort();
+        assert_eq!((status, found), (422, errors.iter().map(|it| (*it).to_owned()).collect()));
+    }
+    let absent = send(&router, "/schedules/absent/backfill", &period).await;
+    assert_eq!(code(&absent), (404, "SCHEDULE_NOT_FOUND".to_owned()));
+}
+
+#[tokio::test]
 async fn requests_cannot_change_what_a_configuration_file_defines() {
     let engine = engine();
     let draft = ScheduleDraft { every: Some("1h".to_owned()), ..ScheduleDraft::default() };

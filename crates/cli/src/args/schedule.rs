@@ -29,6 +29,8 @@ pub(crate) enum ScheduleCommand {
     Resume(ScheduleNameArgs),
     /// Run a schedule now, also while it is paused
     Trigger(ScheduleNameArgs),
+    /// Run slots of the past that have not run before
+    Backfill(ScheduleBackfillArgs),
     /// Delete a schedule; what it has started continues
     Delete(ScheduleNameArgs),
 }
@@ -153,6 +155,24 @@ pub(crate) struct SchedulePauseArgs {
     /// Reason, for people
     #[arg(long)]
     pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleBackfillArgs {
+    /// Name of the schedule
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The first instant, such as 2026-01-01T00:00:00Z
+    #[arg(long, value_name = "INSTANT", value_parser = Timestamp::parse)]
+    pub(crate) from: Timestamp,
+    /// The last instant
+    #[arg(long, value_name = "INSTANT", value_parser = Timestamp::parse)]
+    pub(crate) to: Timestamp,
+    /// Only show the slots; run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
 }

@@ -5,13 +5,13 @@ mod create;
 mod show;
 
 use duly_client::ScheduleQuery;
-use duly_client::wire::PauseRequest;
+use duly_client::wire::{BackfillRequest, PauseRequest};
 use duly_core::schedule::ScheduleStatus;
 
 use super::connect;
 use crate::args::{
-    Output, ScheduleCommand, ScheduleListArgs, ScheduleNameArgs, ScheduleNextArgs,
-    SchedulePauseArgs,
+    Output, ScheduleBackfillArgs, ScheduleCommand, ScheduleListArgs, ScheduleNameArgs,
+    ScheduleNextArgs, SchedulePauseArgs,
 };
 use crate::exit::Ending;
 use crate::output;
@@ -28,6 +28,7 @@ pub(crate) fn run(command: ScheduleCommand) -> anyhow::Result<Ending> {
             ScheduleCommand::Pause(args) => pause(args).await,
             ScheduleCommand::Resume(args) => resume(&args).await,
             ScheduleCommand::Trigger(args) => trigger(&args).await,
+            ScheduleCommand::Backfill(args) => backfill(&args).await,
             ScheduleCommand::Delete(args) => delete(&args).await,
         }
     })
@@ -136,6 +137,33 @@ async fn trigger(args: &ScheduleNameArgs) -> anyhow::Result<Ending> {
         Some(reason) => output::say(&format!("nothing was started: {}", reason.sentence())),
         None => output::say(&format!("next: {}", show::look(&slot))),
     }
+    Ok(Ending::Ok)
+}
+
+async fn backfill(args: &ScheduleBackfillArgs) -> anyhow::Result<Ending> {
+    let order = BackfillRequest { from: args.from, to: args.to, dry_run: args.dry_run };
+    let answer = connect(&args.client)?.backfill_schedule(&args.name, &order).await?;
+    match (args.client.output, answer.task_id) {
+        (Output::Json, _) => output::json(&answer)?,
+        (_, Some(task)) => output::data(&task.to_string())?,
+        (Output::Table, None) if !answer.slots.is_empty() => {
+            output::data(&show::backfill(&answer.slots))?;
+        }
+        (Output::Id, None) => {
+            for slot in answer.slots.iter().filter(|slot| !slot.ran_before) {
+                output::data(&slot.slot.to_string())?;
+            }
+        }
+        (Output::Table, None) => {}
+    }
+    if answer.more {
+        output::say("there are more slots; continue with a later --from");
+    }
+    output::say(&match answer.task_id {
+        Some(task) => format!("next: duly task get {task} --wait"),
+        None if answer.slots.is_empty() => "there is no slot in this time".to_owned(),
+        None => "nothing was run; next: run it without --dry-run".to_owned(),
+    });
     Ok(Ending::Ok)
 }
 

@@ -165,6 +165,25 @@ async fn a_file_is_applied_as_a_whole() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn slots_of_the_past_are_shown_and_then_run() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let create = ["schedule", "create", "rare", "--every", "9000h", "--type", "echo"];
+    assert_eq!(world.duly(&create).await?.code, Some(0));
+    let period = ["--from", "2001-01-01T00:00:00Z", "--to", "2099-01-01T00:00:00Z"];
+    let line = [&["schedule", "backfill", "rare"][..], &period].concat();
+    let dry = world.duly(&[&line[..], &["--dry-run"]].concat()).await?;
+    assert!(dry.stdout.starts_with("SLOT") && dry.stdout.trim_end().ends_with("yes"), "{dry:?}");
+    let started = world.duly(&line).await?;
+    let ended = world.duly(&["task", "get", started.line()?, "--wait"]).await?;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let id = world.duly(&["schedule", "runs", "rare", "-o", "id"]).await?;
+    assert_eq!(world.duly(&["task", "get", id.line()?, "--wait"]).await?.code, Some(0));
+    let dry = world.duly(&[&line[..], &["--dry-run"]].concat()).await?;
+    assert!(dry.stdout.trim_end().ends_with("no, it has run"), "{dry:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_schedule_is_watched_paused_triggered_and_deleted() -> anyhow::Result<()> {
     let world = World::start().await?;
     let every = ["schedule", "create", "beat", "--every", "1s", "--type", "echo", "-d", "1"];
@@ -204,6 +223,10 @@ async fn a_schedule_is_watched_paused_triggered_and_deleted() -> anyhow::Result<
         let listed = world.duly(&["schedule", "list", "--label", "a=b", "-o", "id"]).await?;
         assert_eq!(listed.stdout, "", "no schedule has this label");
     }
+    let period = ["--from", "1970-01-01T00:00:00Z", "--to", "1970-01-02T00:00:00Z"];
+    let line = [&["schedule", "backfill", "beat"][..], &period].concat();
+    let nothing = world.duly(&line).await?;
+    assert!(nothing.stderr.contains("there is no slot"), "more than 400 days ago: {nothing:?}");
     let resumed = world.duly(&["schedule", "resume", "beat"]).await?;
     assert!(resumed.stdout.contains("ACTIVE"), "{resumed:?}");
     let deleted = world.duly(&["schedule", "delete", "beat"]).await?;

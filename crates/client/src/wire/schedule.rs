@@ -252,6 +252,50 @@ pub struct SlotView {
     pub skipped: Option<SkipReason>,
 }
 
+/// Slots of the past to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(example = backfill_example))]
+pub struct BackfillRequest {
+    /// The first instant.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub from: Timestamp,
+    /// The last instant; one in the future means now.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub to: Timestamp,
+    /// Run nothing, and tell which slots these are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// A backfill that was started, or what it would run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BackfillAnswer {
+    /// With `dryRun`: the slots, oldest first.
+    pub slots: Vec<BackfillSlotView>,
+    /// Whether there are more slots than are named here, or than one backfill runs.
+    pub more: bool,
+    /// The task that runs the slots, one after the other; `null` with `dryRun`, or if there is no slot.
+    #[cfg_attr(feature = "openapi", schema(required = true, value_type = Option<String>, format = "uuid"))]
+    pub task_id: Option<TaskId>,
+}
+
+/// A slot of a backfill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(title = "BackfillSlot", as = BackfillSlot))]
+pub struct BackfillSlotView {
+    /// The slot.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+    pub slot: Timestamp,
+    /// Whether it has run before; then it does not run again.
+    pub ran_before: bool,
+}
+
 /// The schedule and the slot that started a task or a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -328,6 +372,13 @@ impl From<SlotRecord> for SlotView {
             SlotOutcome::Skipped(reason) => Self { skipped: Some(reason), ..plain },
         }
     }
+}
+
+#[cfg(feature = "openapi")]
+fn backfill_example() -> serde_json::Value {
+    serde_json::json!({
+        "from": "2026-01-01T00:00:00Z", "to": "2026-01-08T00:00:00Z", "dryRun": true
+    })
 }
 
 #[cfg(feature = "openapi")]

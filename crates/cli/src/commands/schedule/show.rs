@@ -1,6 +1,6 @@
 //! Prints schedules and their slots.
 
-use duly_client::wire::{SchedulePreview, ScheduleView, SlotTime, SlotView};
+use duly_client::wire::{BackfillSlotView, SchedulePreview, ScheduleView, SlotTime, SlotView};
 use duly_core::schedule::SkipReason;
 use serde::Serialize;
 
@@ -131,6 +131,16 @@ pub(super) fn runs(slots: &[SlotView]) -> String {
             started(slot).unwrap_or_else(|| "-".to_owned()),
             why.unwrap_or_default(),
         ]);
+    }
+    output::render(&table)
+}
+
+/// The slots of a backfill.
+pub(super) fn backfill(slots: &[BackfillSlotView]) -> String {
+    let mut table = output::table(&["slot", "would run"]);
+    for BackfillSlotView { slot, ran_before } in slots {
+        let would_run = if *ran_before { "no, it has run" } else { "yes" };
+        table.add_row([slot.to_string(), would_run.to_owned()]);
     }
     output::render(&table)
 }
