@@ -184,6 +184,20 @@ async fn the_version_keeps_changes_apart() {
     assert_eq!(ask(&router, put(PATH, &[("if-match", "*")], &nightly())).await.status, 200);
 }
 
+/// Puts a bad body, and previews it: both name exactly these errors.
+async fn assert_refused(router: &Router, body: &Value, errors: &[&str]) {
+    let mut answers = vec![ask(router, put(PATH, &[], body)).await];
+    if body.get("name").is_none() {
+        answers.push(send(router, "/schedules/preview", body).await);
+    }
+    for answer in answers {
+        let (status, code, mut found) = answer.problem();
+        found.sort();
+        assert_eq!((status, code.as_str()), (422, "INVALID_FIELDS"), "{body}: {found:?}");
+        assert_eq!(found, errors, "{body}");
+    }
+}
+
 #[tokio::test]
 async fn everything_wrong_with_a_body_is_said_at_once() {
     let router = router();
@@ -227,6 +241,24 @@ async fn everything_wrong_with_a_body_is_said_at_once() {
         (json!({"cron": "0 0 30 2 *", "task": {"type": "a"}}), &["/cron NEVER_FIRES"]),
         (json!({"at": "2001-01-01T00:00:00Z", "task": {"type": "a"}}), &["/at NEVER_FIRES"]),
         (
+            json!({"name": "other", "every": "1h", "task": {"type": "a"}}),
+            &["/name CONFLICTING_FIELDS"],
+        ),
+    ] {
+        assert_refused(&router, &body, errors).await;
+    }
+    for body in ["[]", "7", "null"] {
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(ask(&router, put(PATH, &[], &body)).await.status, 422, "{body}");
+    }
+    assert_eq!(code(&ask(&router, get(PATH)).await), (404, "SCHEDULE_NOT_FOUND".to_owned()));
+}
+
+#[tokio::test]
+async fn everything_wrong_with_a_workflow_is_said_with_the_rest() {
+    let router = router();
+    for (body, errors) in [
+        (
             json!({"every": "soon", "workflow": {"failFast": 1, "idempotencyKey": "k", "tasks": {
                 "a": {"type": "!"}, "b": {"type": "a", "runAt": "2030-01-01T00:00:00Z"}}}}),
             &[
@@ -235,7 +267,7 @@ async fn everything_wrong_with_a_body_is_said_at_once() {
                 "/workflow/idempotencyKey UNSUPPORTED_FIELD",
                 "/workflow/tasks/a/type INVALID_NAME",
                 "/workflow/tasks/b/runAt UNSUPPORTED_FIELD",
-            ],
+            ][..],
         ),
         (
             json!({"every": "1h", "labels": {"": "x"}, "workflow": {"tasks": {
@@ -243,27 +275,9 @@ async fn everything_wrong_with_a_body_is_said_at_once() {
             &["/labels INVALID_LABEL", "/workflow/tasks/a/dependsOn/0 SELF_DEPENDENCY"],
         ),
         (json!({"every": "1h", "workflow": {"tasks": {}}}), &["/workflow/tasks REQUIRED"]),
-        (
-            json!({"name": "other", "every": "1h", "task": {"type": "a"}}),
-            &["/name CONFLICTING_FIELDS"],
-        ),
     ] {
-        let answer = ask(&router, put(PATH, &[], &body)).await;
-        let (status, code, mut found) = answer.problem();
-        found.sort();
-        assert_eq!((status, code.as_str()), (422, "INVALID_FIELDS"), "{body}: {found:?}");
-        assert_eq!(found, errors, "{body}");
-        if body.get("name").is_none() {
-            let (.., mut previewed) = send(&router, "/schedules/preview", &body).await.problem();
-            previewed.sort();
-            assert_eq!(previewed, errors, "preview of {body}");
-        }
+        assert_refused(&router, &body, errors).await;
     }
-    for body in ["[]", "7", "null"] {
-        let body: Value = serde_json::from_str(body).unwrap();
-        assert_eq!(ask(&router, put(PATH, &[], &body)).await.status, 422, "{body}");
-    }
-    assert_eq!(code(&ask(&router, get(PATH)).await), (404, "SCHEDULE_NOT_FOUND".to_owned()));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use duly_testkit::wait::{PATIENCE, eventually};
 use serde_json::Value;
 
 use crate::World;
+use crate::workflow_examples::run_documented;
 
 /// Fires on a day that no test sees.
 const NIGHTLY: [&str; 11] = [
@@ -233,4 +234,10 @@ async fn a_schedule_is_watched_paused_triggered_and_deleted() -> anyhow::Result<
     assert_eq!((deleted.code, deleted.stdout.as_str()), (Some(0), ""), "{deleted:?}");
     assert_eq!(world.duly(&["schedule", "get", "beat"]).await?.code, Some(3));
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documented_commands_print_what_they_say() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    run_documented("docs/schedules.md", world.server.url()).await
 }

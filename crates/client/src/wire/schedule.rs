@@ -183,7 +183,7 @@ pub struct SchedulePreview {
     pub time_zone: String,
     /// Its next five slots, or as many as there are.
     pub next: Vec<SlotTime>,
-    /// The next slot, up to a year ahead, that a change of the clocks moves or repeats.
+    /// The first of the next 366 slots, up to a year ahead, that a change of the clocks moves or repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dst_note: Option<String>,
 }

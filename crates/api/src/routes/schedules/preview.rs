@@ -13,8 +13,9 @@ use crate::{body, schedule_fields};
 
 /// How many slots a preview shows.
 const SLOTS: usize = 5;
-/// More slots than a year has days: the note is about the whole next year.
-const WHOLE_YEAR: usize = 367;
+/// Slots that the note about changes of the clocks is about: a year of a daily schedule. For one that fires
+/// every few minutes, a change is worth a note only on the day before.
+const NOTED: usize = 366;
 
 /// Preview a schedule
 ///
@@ -36,6 +37,6 @@ pub(crate) async fn preview_schedule(
         description: rule.describe(),
         time_zone: rule.zone.name().to_owned(),
         next: next_slots(&rule, now, SLOTS),
-        dst_note: rule.dst_note(now, WHOLE_YEAR),
+        dst_note: rule.dst_note(now, NOTED),
     }))
 }
