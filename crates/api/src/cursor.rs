@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use duly_core::id::{TaskId, WorkflowId};
 use duly_core::limits::{COUNT, LOG_BYTES};
-use duly_core::name::{QueueName, TenantName};
+use duly_core::name::{QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{DeadPosition, LogPosition};
 use duly_core::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -69,6 +69,18 @@ impl CursorValue for DeadPosition {
 
 impl CursorValue for QueueName {
     const LIST: &'static str = "queues";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.as_str().as_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Self::new(std::str::from_utf8(bytes).ok()?).ok()
+    }
+}
+
+impl CursorValue for ScheduleName {
+    const LIST: &'static str = "schedules";
 
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.as_str().as_bytes());

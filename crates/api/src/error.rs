@@ -8,9 +8,11 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
 use duly_core::id::TaskId;
+use duly_core::limits::SCHEDULES;
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
 use duly_core::workflow::UNKNOWN_WORKFLOW;
+use duly_engine::command::schedules::ScheduleError;
 use duly_engine::command::{bulk, settings, submit, worker, workflows};
 
 macro_rules! codes {
@@ -57,12 +59,14 @@ codes! {
     BulkActionNotFound "BULK_ACTION_NOT_FOUND" NOT_FOUND "There is no such bulk action";
     WorkflowNotFound "WORKFLOW_NOT_FOUND" NOT_FOUND "There is no such workflow";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
+    ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
     OpenChildren "OPEN_CHILDREN" CONFLICT "Tasks that depend on it have not ended";
     WorkflowEnded "WORKFLOW_ENDED" CONFLICT "The workflow has ended";
+    ScheduleManaged "SCHEDULE_MANAGED" CONFLICT "A configuration file defines the schedule";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";
     VersionMismatch "VERSION_MISMATCH" PRECONDITION_FAILED "There is a newer version";
@@ -79,6 +83,7 @@ codes! {
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" UNPROCESSABLE_ENTITY
         "The idempotency key belongs to another body";
     LaneLimit "LANE_LIMIT" UNPROCESSABLE_ENTITY "There are too many queue and type pairs";
+    ScheduleLimit "SCHEDULE_LIMIT" UNPROCESSABLE_ENTITY "There are too many schedules";
     TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
     Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
@@ -161,6 +166,11 @@ impl ApiError {
     pub(crate) fn internal(cause: String) -> Self {
         let detail = "an internal error occurred; the server's log has it under the request id";
         Self(Arc::new(Inner { cause: Some(cause), ..Inner::new(Code::Internal, detail.into()) }))
+    }
+
+    /// Answers alike for a schedule that does not exist and for another tenant's.
+    pub(crate) fn schedule_not_found() -> Self {
+        Self::new(Code::ScheduleNotFound, "there is no schedule of this name")
     }
 
     pub(crate) fn overloaded(detail: &'static str) -> Self {
@@ -341,6 +351,30 @@ impl From<settings::Error> for ApiError {
     }
 }
 
+impl From<ScheduleError> for ApiError {
+    fn from(error: ScheduleError) -> Self {
+        match error {
+            ScheduleError::NotFound => Self::schedule_not_found(),
+            ScheduleError::Conflict { version } => {
+                let detail = format!("there is a schedule of this name at version {version}");
+                Self::new(Code::VersionMismatch, detail)
+            }
+            ScheduleError::Managed => {
+                let detail = "change it in the configuration file of the server";
+                Self::new(Code::ScheduleManaged, detail)
+            }
+            ScheduleError::TooMany => {
+                let detail = format!("there are {SCHEDULES} schedules; delete those without use");
+                Self::new(Code::ScheduleLimit, detail)
+            }
+            ScheduleError::Damaged => {
+                Self::internal("the stored definition of a schedule is damaged".to_owned())
+            }
+            ScheduleError::Store(error) => Self::from(error),
+        }
+    }
+}
+
 /// An error and all that caused it.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -350,4 +384,22 @@ fn chain(error: &dyn std::error::Error) -> String {
         next = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_schedules_have_codes_of_their_own() {
+        for (error, code) in [
+            (ScheduleError::NotFound, Code::ScheduleNotFound),
+            (ScheduleError::Conflict { version: 7 }, Code::VersionMismatch),
+            (ScheduleError::Managed, Code::ScheduleManaged),
+            (ScheduleError::TooMany, Code::ScheduleLimit),
+            (ScheduleError::Damaged, Code::Internal),
+        ] {
+            assert_eq!(ApiError::from(error).code(), code);
+        }
+    }
 }

@@ -63,6 +63,11 @@ impl Fields {
         self.end(None)
     }
 
+    /// How much was wrong so far.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.len() + self.unlisted
+    }
+
     /// Whether nothing was wrong so far.
     pub(crate) fn is_clean(&self) -> bool {
         self.errors.is_empty()

@@ -1,7 +1,7 @@
-//! The header `If-Match`: which version a change is based on.
+//! The headers `If-Match` and `If-None-Match`: which version a change is based on.
 
 use axum::http::HeaderMap;
-use axum::http::header::IF_MATCH;
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 
 use crate::error::{ApiError, Code};
 use crate::query::invalid;
@@ -21,6 +21,34 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
             .and_then(version)
             .map(Some)
             .ok_or_else(|| invalid("the header If-Match must be one version, such as \"7\", or *")),
+    }
+}
+
+/// What a change of something that has a name asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Nothing.
+    None,
+    /// `If-None-Match: *`: there is none of this name.
+    Absent,
+    /// `If-Match: *`: there is one.
+    Present,
+    /// `If-Match: "7"`: it has this version.
+    Version(u64),
+}
+
+/// The condition of a change; both headers may be left out.
+pub(crate) fn condition(headers: &HeaderMap) -> Result<Condition, ApiError> {
+    let absent = match headers.get(IF_NONE_MATCH) {
+        None => false,
+        Some(value) if value == "*" => true,
+        Some(_) => return Err(invalid("the header If-None-Match must be *")),
+    };
+    match (headers.contains_key(IF_MATCH), absent) {
+        (true, true) => Err(invalid("give If-Match or If-None-Match, not both")),
+        (true, false) => Ok(read(headers)?.map_or(Condition::Present, Condition::Version)),
+        (false, true) => Ok(Condition::Absent),
+        (false, false) => Ok(Condition::None),
     }
 }
 
@@ -45,6 +73,29 @@ mod tests {
             headers.append(IF_MATCH, HeaderValue::from_static(value));
         }
         read(&headers).map_err(|error| error.code())
+    }
+
+    fn condition_of(headers: &[(&'static str, &'static str)]) -> Result<Condition, Code> {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (name.parse().unwrap(), HeaderValue::from_static(value))
+        };
+        let headers = headers.iter().map(pair).collect();
+        condition(&headers).map_err(|error| error.code())
+    }
+
+    #[test]
+    fn a_change_may_have_one_condition() {
+        assert_eq!(condition_of(&[]), Ok(Condition::None));
+        assert_eq!(condition_of(&[("if-match", "*")]), Ok(Condition::Present));
+        assert_eq!(condition_of(&[("if-match", "\"7\"")]), Ok(Condition::Version(7)));
+        assert_eq!(condition_of(&[("if-none-match", "*")]), Ok(Condition::Absent));
+        for bad in [
+            &[("if-match", "x")][..],
+            &[("if-none-match", "\"7\"")],
+            &[("if-none-match", "*"), ("if-match", "*")],
+        ] {
+            assert_eq!(condition_of(bad), Err(Code::InvalidParameter), "{bad:?}");
+        }
     }
 
     #[test]

@@ -78,6 +78,7 @@ fn add_problems(operation: &mut Operation, problems: &[Common]) {
     tags(
         (name = "tasks", description = "Submit tasks and see what becomes of them"),
         (name = "workflows", description = "Submit tasks that depend on each other"),
+        (name = "schedules", description = "Run tasks and workflows at set times"),
         (name = "dead letters", description = "Look at tasks that failed, and run them again"),
         (name = "bulk actions", description = "One order for many tasks"),
         (name = "queues", description = "See what waits where, and pause it"),

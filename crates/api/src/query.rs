@@ -34,9 +34,19 @@ pub(crate) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, ApiError> {
 
 /// How many items a page may have: what the parameter `limit` says, or the default.
 pub(crate) fn limit(text: Option<String>, default: u32, most: u32) -> Result<u32, ApiError> {
+    whole("limit", text, default, most)
+}
+
+/// A parameter that is a whole number from 1 on, or the default.
+pub(crate) fn whole(
+    name: &str,
+    text: Option<String>,
+    default: u32,
+    most: u32,
+) -> Result<u32, ApiError> {
     let Some(text) = text else { return Ok(default) };
-    let size = text.parse().ok().filter(|size| (1..=most).contains(size));
-    size.ok_or_else(|| invalid(format!("`limit` must be a whole number from 1 to {most}")))
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| invalid(format!("`{name}` must be a whole number from 1 to {most}")))
 }
 
 /// The filter of a list: what the parameter `filter` says. Times ago refer to the store's clock,

@@ -27,9 +27,12 @@ responses! {
     BulkActionNotFound "404" "`BULK_ACTION_NOT_FOUND`";
     QueueNotFound "404" "`QUEUE_NOT_FOUND`";
     WorkflowNotFound "404" "`WORKFLOW_NOT_FOUND`";
+    ScheduleNotFound "404" "`SCHEDULE_NOT_FOUND`";
     SessionNotFound "404" "`SESSION_NOT_FOUND`";
     SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
     AmbiguousId "409" "`AMBIGUOUS_ID`";
+    ScheduleManaged "409" "`SCHEDULE_MANAGED`: a configuration file defines it";
+    ScheduleMismatch "412" "`VERSION_MISMATCH`: it is at another version";
     VersionMismatch "412" "`VERSION_MISMATCH`: the settings have changed since they were read";
     PayloadTooLarge "413" "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`";
     UnexpectedFields "422" "`INVALID_FIELDS`: it takes none";

@@ -73,7 +73,7 @@ impl RouteTable {
         };
         let pairs = query::pairs(uri)?;
         for (place, (name, _)) in pairs.iter().enumerate() {
-            if !parameters.contains(name) {
+            if !parameters.iter().any(|known| is_meant(known, name)) {
                 let known =
                     if parameters.is_empty() { "none".to_owned() } else { parameters.join(", ") };
                 let detail = format!("a query parameter is unknown here; known are: {known}");
@@ -84,6 +84,14 @@ impl RouteTable {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a declared parameter is the one of a query: `label.*` stands for `label.customer`, and so on.
+fn is_meant(declared: &str, name: &str) -> bool {
+    match declared.strip_suffix('*') {
+        Some(prefix) => name.len() > prefix.len() && name.starts_with(prefix),
+        None => declared == name,
     }
 }
 

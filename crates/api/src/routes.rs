@@ -7,6 +7,7 @@ pub(crate) mod health;
 pub(crate) mod leases;
 pub(crate) mod nodes;
 pub(crate) mod queues;
+pub(crate) mod schedules;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tasks;
@@ -32,6 +33,7 @@ pub(crate) type PathId = Result<Path<String>, PathRejection>;
 pub(crate) fn versioned() -> OpenApiRouter<App> {
     tasks::routes()
         .merge(workflows::routes())
+        .merge(schedules::routes())
         .merge(bulk_actions::routes())
         .merge(dead_letters::routes())
         .merge(queues::routes())

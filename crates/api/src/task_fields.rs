@@ -47,16 +47,48 @@ fn read_draft(task: &RawValue) -> Result<(Fields, Draft), ApiError> {
     let mut fields = Fields::default();
     match fields.strict_object::<SubmitRequest>(Field::body(task), "a task")? {
         Some(object) => {
-            let draft = draft(&mut fields, &object);
-            let needed = object.field("dependsOn");
-            if needed.is_given() {
-                let detail = "goes only with the tasks of a workflow; use dependencies";
-                fields.refuse(needed.at, "CONFLICTING_FIELDS", detail);
-            }
+            let draft = draft_alone(&mut fields, &object);
             Ok((fields, draft))
         }
         None => fields.end(None),
     }
+}
+
+/// The fields that belong to one submit alone, and not to what a schedule submits again and again.
+pub(crate) const OF_SUBMIT: [&str; 4] = ["runAt", "idempotencyKey", "dependencies", "workflowId"];
+
+/// Reads the task of a schedule.
+pub(crate) fn template(fields: &mut Fields, field: Field<'_, '_>) -> Option<Spec> {
+    let object = fields.named_object::<SubmitRequest>(field, "a task")?;
+    refuse_of_submit(fields, &object, &OF_SUBMIT);
+    let checked = draft_alone(fields, &object).check();
+    checked.map_err(|found| fields.absorb(field.at, found)).ok()
+}
+
+/// Refuses fields that belong to one submit.
+pub(crate) fn refuse_of_submit(
+    fields: &mut Fields,
+    object: &Object<'_, '_>,
+    names: &[&'static str],
+) {
+    for name in names {
+        let field = object.field(name);
+        if field.is_given() {
+            let detail = "belongs to one submit, and cannot be in a schedule";
+            fields.refuse(field.at, Code::UnsupportedField.as_str(), detail);
+        }
+    }
+}
+
+/// A task outside of a workflow.
+fn draft_alone(fields: &mut Fields, object: &Object<'_, '_>) -> Draft {
+    let draft = draft(fields, object);
+    let needed = object.field("dependsOn");
+    if needed.is_given() {
+        let detail = "goes only with the tasks of a workflow; use dependencies";
+        fields.refuse(needed.at, "CONFLICTING_FIELDS", detail);
+    }
+    draft
 }
 
 pub(crate) fn draft(fields: &mut Fields, object: &Object<'_, '_>) -> Draft {

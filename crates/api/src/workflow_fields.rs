@@ -10,15 +10,16 @@ use duly_core::workflow::request::{Member, Members, WorkflowSpec};
 use serde_json::value::RawValue;
 
 use crate::error::{ApiError, Code};
-use crate::fields::{self, Field, Fields, Pointer, shorten};
+use crate::fields::{self, Field, Fields, Object, Pointer, shorten};
 use crate::order_fields::read_remark;
-use crate::task_fields::{draft, read_condition, read_labels};
+use crate::task_fields::{self, OF_SUBMIT, draft, read_condition, read_labels};
 
 /// What tasks may not say beside others, and why.
 #[derive(Clone, Copy)]
 enum Within {
     Workflow,
     Outcome,
+    Schedule,
 }
 
 /// Checks the body of a workflow as `POST /workflows` does, as far as no server is needed. The error is
@@ -30,27 +31,43 @@ pub fn check_workflow(body: &[u8]) -> Result<WorkflowSpec, Box<Problem>> {
 /// Reads a [`WorkflowRequest`]. `key` is the idempotency key of the header.
 pub(crate) fn read(body: &[u8], key: Option<String>) -> Result<WorkflowSpec, ApiError> {
     let (mut fields, object) = fields::open::<WorkflowRequest>(body)?;
-    let name = read_remark(&mut fields, object.field("name"), WORKFLOW_NAME_CHARS);
-    let labels = read_labels(&mut fields, object.field("labels"));
-    let fail_fast = fields.flag(object.field("failFast")).unwrap_or_default();
     let idempotency_key = read_key(&mut fields, object.field("idempotencyKey"), key);
-    let root = Pointer::Root;
-    fields.absorb(root, check_labels(&labels).err().into_iter().collect());
+    let spec = read_spec(&mut fields, &object, Pointer::Root, Within::Workflow);
+    fields.end(spec.map(|spec| WorkflowSpec { idempotency_key, ..spec }))
+}
+
+/// Reads the workflow of a schedule.
+pub(crate) fn template(fields: &mut Fields, field: Field<'_, '_>) -> Option<WorkflowSpec> {
+    let object = fields.named_object::<WorkflowRequest>(field, "a workflow")?;
+    task_fields::refuse_of_submit(fields, &object, &["idempotencyKey"]);
+    read_spec(fields, &object, field.at, Within::Schedule)
+}
+
+/// All but the idempotency key.
+fn read_spec(
+    fields: &mut Fields,
+    object: &Object<'_, '_>,
+    at: Pointer<'_>,
+    within: Within,
+) -> Option<WorkflowSpec> {
+    let before = fields.count();
+    let name = read_remark(fields, object.field("name"), WORKFLOW_NAME_CHARS);
+    let labels = read_labels(fields, object.field("labels"));
+    let fail_fast = fields.flag(object.field("failFast")).unwrap_or_default();
+    fields.absorb(at, check_labels(&labels).err().into_iter().collect());
     let tasks = fields.required(object.field("tasks"));
     let given = tasks.is_given();
-    let members = read_members(&mut fields, tasks, Within::Workflow);
-    if given && members.is_empty() && fields.is_clean() {
+    let members = read_members(fields, tasks, within);
+    if given && members.is_empty() && fields.count() == before {
         fields.refuse(tasks.at, "REQUIRED", "must not be empty");
     }
-    if !fields.is_clean() {
-        return fields.end(None);
+    if fields.count() != before {
+        return None;
     }
     let keys: Vec<_> = members.iter().map(|member| member.key.clone()).collect();
     let members = Members::of_workflow(members);
-    let members = members.map_err(|flaws| refuse(&mut fields, tasks.at, &keys, flaws)).ok();
-    let spec =
-        members.map(|members| WorkflowSpec { name, labels, fail_fast, idempotency_key, members });
-    fields.end(spec)
+    let members = members.map_err(|flaws| refuse(fields, tasks.at, &keys, flaws)).ok()?;
+    Some(WorkflowSpec { name, labels, fail_fast, idempotency_key: None, members })
 }
 
 fn read_key(fields: &mut Fields, field: Field<'_, '_>, header: Option<String>) -> Option<String> {
@@ -82,7 +99,7 @@ pub(crate) fn then(fields: &mut Fields, field: Field<'_, '_>) -> Option<Members>
 
 fn read_members(fields: &mut Fields, tasks: Field<'_, '_>, within: Within) -> Vec<Member> {
     let most = match within {
-        Within::Workflow => WORKFLOW_TASKS,
+        Within::Workflow | Within::Schedule => WORKFLOW_TASKS,
         Within::Outcome => THEN_TASKS,
     };
     let pairs = fields.pairs(tasks, most + 1, "an object of tasks by key");
@@ -124,6 +141,10 @@ fn read_member(
     let (of, refused): (_, &[&'static str]) = match within {
         Within::Workflow => ("a workflow", &["workflowId", "idempotencyKey"]),
         Within::Outcome => ("an outcome", &["workflowId", "idempotencyKey", "dependencies"]),
+        Within::Schedule => {
+            task_fields::refuse_of_submit(fields, &object, &OF_SUBMIT);
+            ("a workflow", &[])
+        }
     };
     for name in refused {
         let field = object.field(name);

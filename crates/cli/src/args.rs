@@ -14,6 +14,7 @@ mod logs;
 mod migrate;
 mod node;
 mod queue;
+mod schedule;
 mod serve;
 mod settings;
 mod task;
@@ -40,6 +41,10 @@ pub(crate) use self::logs::{LogOutput, LogsArgs, ServerArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
+pub(crate) use self::schedule::{
+    ScheduleApplyArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleCreateArgs, ScheduleListArgs,
+    ScheduleNameArgs, ScheduleNextArgs, SchedulePauseArgs,
+};
 pub(crate) use self::serve::{LogLevel, ServeArgs};
 pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
@@ -80,6 +85,9 @@ pub(crate) enum Command {
     /// Submit, draw and control tasks that depend on each other
     #[command(subcommand)]
     Workflow(WorkflowCommand),
+    /// Run tasks and workflows at set times: cron, intervals, one-offs
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// Apply an action to many tasks
     #[command(subcommand)]
     Bulk(BulkCommand),

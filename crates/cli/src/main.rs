@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Dev(dev) => commands::dev::run(&dev),
         Command::Task(task) => commands::task::run(task),
         Command::Workflow(workflow) => commands::workflow::run(workflow),
+        Command::Schedule(schedule) => commands::schedule::run(schedule),
         Command::Bulk(bulk) => commands::bulk::run(bulk),
         Command::Queue(queue) => commands::queue::run(queue),
         Command::Dlq(dlq) => commands::dlq::run(dlq),

@@ -13,6 +13,7 @@ use duly_core::time::Timestamp;
 use serde::Serialize;
 
 pub(crate) use self::color::Paint;
+pub(crate) use self::fields::Fields;
 pub(crate) use self::table::Table;
 pub(crate) use self::task::{failure, progress, task, tasks};
 

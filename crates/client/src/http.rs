@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER,
 };
 use reqwest::{Method, RequestBuilder, Url, redirect};
 use serde::Serialize;
@@ -195,14 +195,25 @@ impl Client {
         url: Url,
         body: Vec<u8>,
     ) -> Result<T, Error> {
+        self.call_with((IF_MATCH, format!("\"{version}\"")), method, url, body).await
+    }
+
+    /// The same with a header of the caller's choice.
+    pub(crate) async fn call_with<T: DeserializeOwned>(
+        &self,
+        (name, value): (HeaderName, String),
+        method: Method,
+        url: Url,
+        body: Vec<u8>,
+    ) -> Result<T, Error> {
         let request = self.request(method, url, Some(body), Duration::ZERO);
-        let request = request.header(IF_MATCH, format!("\"{version}\""));
+        let request = request.header(name, value);
         let answer = self.check_status(self.deliver(request).await?)?;
         self.read(&answer)
     }
 
     /// The answer to a request that was not refused.
-    async fn accepted(
+    pub(crate) async fn accepted(
         &self,
         method: Method,
         url: Url,
@@ -300,7 +311,7 @@ impl Client {
     }
 }
 
-struct Answer {
+pub(crate) struct Answer {
     status: u16,
     retry_after: Option<Duration>,
     body: Vec<u8>,

@@ -22,6 +22,8 @@ mod nodes;
 #[cfg(feature = "http")]
 mod queues;
 #[cfg(feature = "http")]
+mod schedules;
+#[cfg(feature = "http")]
 mod settings;
 #[cfg(feature = "http")]
 pub mod source;
@@ -38,6 +40,8 @@ pub use error::Error;
 pub use http::Client;
 #[cfg(feature = "http")]
 pub use logs::LogQuery;
+#[cfg(feature = "http")]
+pub use schedules::{Precondition, ScheduleQuery};
 #[cfg(feature = "http")]
 pub use source::RemoteSource;
 #[cfg(feature = "http")]

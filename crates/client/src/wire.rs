@@ -14,6 +14,7 @@ pub mod order;
 pub mod problem;
 pub mod progress;
 pub mod queue;
+pub mod schedule;
 pub mod session;
 pub mod settings;
 pub mod submit;
@@ -46,6 +47,10 @@ pub use progress::ProgressView;
 pub use queue::{
     Count, ExplainView, OpenParent, PauseRequest, PauseView, QueuePage, QueueView, ReasonCode,
     ReasonView,
+};
+pub use schedule::{
+    BackfillAnswer, BackfillRequest, BackfillSlotView, NextSlots, SchedulePage, SchedulePreview,
+    ScheduleRequest, ScheduleSlot, ScheduleView, SlotPage, SlotTime, SlotView,
 };
 pub use session::{HeartbeatAnswer, HeartbeatRequest, LeaseRef, RegisterRequest, Registration};
 pub use settings::{

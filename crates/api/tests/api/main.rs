@@ -21,6 +21,7 @@ mod parameters;
 mod prefixes;
 mod queues;
 mod reports;
+mod schedules;
 mod server;
 mod sessions;
 mod settings;

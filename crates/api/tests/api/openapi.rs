@@ -86,7 +86,8 @@ async fn every_refusal_of_a_body_is_documented() {
     for (method, path, operation) in operations() {
         let path = path
             .replace("{id}", "01920000-0000-7000-8000-000000000000")
-            .replace("{queue}", "default");
+            .replace("{queue}", "default")
+            .replace("{name}", "nightly");
         let json = [("content-type", "application/json"), ("if-match", "*")];
         let text = [("content-type", "text/plain"), ("if-match", "*")];
         let calls = [(json, ""), (json, "{"), (json, "[]"), (json, r#"{"x":1}"#), (text, "{}")];

@@ -12,7 +12,8 @@ async fn an_unknown_parameter_is_refused_on_every_route() {
     for (method, path, _) in operations {
         let path = path
             .replace("{id}", "01920000-0000-7000-8000-000000000000")
-            .replace("{queue}", "default");
+            .replace("{queue}", "default")
+            .replace("{name}", "nightly");
         let unversioned = path.strip_prefix("/v1").unwrap_or(&path);
         for path in [path.as_str(), unversioned] {
             let headers = [("content-type", "application/json")];

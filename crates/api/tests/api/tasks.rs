@@ -45,7 +45,7 @@ async fn the_documented_body_makes_a_task() {
         "timeoutSeconds": null, "epoch": 0, "losses": 0,
         "worker": null, "payload": {}, "result": null, "error": null, "labels": {},
         "progress": null,
-        "dependencies": [], "workflowId": null, "workflowKey": null, "render": false, "scheduleId": null, "warnings": task["warnings"],
+        "dependencies": [], "workflowId": null, "workflowKey": null, "render": false, "scheduleId": null, "schedule": null, "warnings": task["warnings"],
     });
     assert_eq!(task, expected);
     assert_eq!(task["warnings"][0]["code"], "NO_WORKER_FOR_TYPE");

@@ -20,6 +20,7 @@ use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
 use duly_core::state::Status;
 
+pub(crate) use self::run::read_payload;
 use crate::args::{Output, TaskCommand};
 use crate::commands::connect;
 use crate::exit::Ending;

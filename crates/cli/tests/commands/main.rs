@@ -11,6 +11,7 @@ mod import;
 mod logs;
 mod nodes;
 mod samples;
+mod schedules;
 mod services;
 mod settings;
 mod several;

@@ -24,8 +24,8 @@ fn repository() -> PathBuf {
 }
 
 /// The blocks of the examples: commands, and what they print.
-fn documented() -> anyhow::Result<Vec<(String, String)>> {
-    let page = fs::read_to_string(repository().join("docs/workflows.md"))?;
+fn documented(page: &str) -> anyhow::Result<Vec<(String, String)>> {
+    let page = fs::read_to_string(repository().join(page))?;
     let (_, examples) = page.split_once("\n## Examples\n").context("there are no examples")?;
     let blocks = examples.split("\n```sh\n").skip(1);
     let parts = blocks.map(|block| {
@@ -37,14 +37,14 @@ fn documented() -> anyhow::Result<Vec<(String, String)>> {
     parts.collect()
 }
 
-/// Runs the commands of the page in an empty directory with the examples, as from a clone.
-async fn run_documented(url: &str) -> anyhow::Result<()> {
+/// Runs the commands of a page in an empty directory with the examples, as from a clone.
+pub(crate) async fn run_documented(page: &str, url: &str) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().to_str().context("a temporary path is plain")?;
     fs::create_dir(folder.path().join("bin"))?;
     symlink(DULY, folder.path().join("bin/duly"))?;
     symlink(repository().join("examples"), folder.path().join("examples"))?;
-    for (commands, expected) in documented()? {
+    for (commands, expected) in documented(page)? {
         let script = format!("cd \"$1\"\nPATH=\"$1/bin:$PATH\"\n{commands}");
         let line = ["-e", "-u", "-o", "pipefail", "-c", &script, "bash", path];
         let ended = command::run_with(Path::new("bash"), &line, &[("DULY_SERVER", url)]).await?;
@@ -125,7 +125,7 @@ async fn tasks_are_added(client: &Client) -> anyhow::Result<()> {
 }
 
 async fn try_examples(url: &str, client: &Client) -> anyhow::Result<()> {
-    run_documented(url).await?;
+    run_documented("docs/workflows.md", url).await?;
     results_are_passed_on(client).await?;
     a_failure_is_compensated(client).await?;
     tasks_are_added(client).await

@@ -7,6 +7,8 @@ use duly_core::time::Timestamp;
 use duly_core::workflow::Condition;
 use serde::{Deserialize, Serialize};
 
+use super::ScheduleSlot;
+
 /// A number that was counted up to a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -173,6 +175,9 @@ pub struct ExplainView {
     /// What a person can do about it, as commands; perhaps nothing.
     #[cfg_attr(feature = "openapi", schema(example = json!(["duly queue resume mail"])))]
     pub next: Vec<String>,
+    /// The schedule and the slot that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleSlot>,
 }
 
 impl From<Counted> for Count {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::progress::ProgressView;
-use super::{Backoff, DependencyView};
+use super::{Backoff, DependencyView, ScheduleSlot};
 
 /// A task: what was asked for, where it is, and how it ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,9 +96,13 @@ pub struct TaskView {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub render: bool,
-    /// The schedule that made it.
+    /// Always `null`; `schedule` has the schedule by its name.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub schedule_id: Option<String>,
+    /// The schedule and the slot that started it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub schedule: Option<ScheduleSlot>,
     /// What its owner should know, although the task was taken.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
@@ -190,6 +194,7 @@ impl From<Task> for TaskView {
             result: task.result.as_deref().map(verbatim),
             error: task.error.map(TaskError::from),
             progress: task.progress.map(ProgressView::from),
+            schedule: ScheduleSlot::of(&task.labels),
             labels: task.labels,
             schedule_id: None,
             warnings: Vec::new(),
@@ -230,7 +235,7 @@ fn task_example() -> serde_json::Value {
         "timeoutSeconds": 30.0, "epoch": 1, "losses": 0, "worker": "laptop-4711",
         "payload": {"to": "ada@example.com"}, "result": {"messageId": "m-1"}, "error": null,
         "progress": null, "labels": {"customer": "42"}, "dependencies": [], "workflowId": null, "workflowKey": null, "render": false,
-        "scheduleId": null, "warnings": []
+        "scheduleId": null, "schedule": null, "warnings": []
     })
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use duly_core::id::{TaskId, WorkflowId};
 use duly_core::state::Status;
-use duly_core::submit::Start;
+use duly_core::submit::{Spec, Start};
 use duly_core::time::Timestamp;
 use duly_core::workflow::plan::Needed;
-use duly_core::workflow::request::{Added, Member};
+use duly_core::workflow::request::{Added, Member, WorkflowSpec};
 use duly_core::workflow::{Condition, Dependency, Workflow, WorkflowStatus};
 use serde::{Deserialize, Serialize};
 
 use super::lease::seconds;
 use super::task::verbatim;
-use super::{Backoff, SubmitRequest};
+use super::{Backoff, ScheduleSlot, SubmitRequest};
 
 /// A task that another one waits for: its id, or its id and how it must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +146,10 @@ pub struct WorkflowSummary {
     /// Why it was cancelled, if it was.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub cancel_reason: Option<String>,
+    /// The schedule and the slot that started it.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub schedule: Option<ScheduleSlot>,
 }
 
 /// A workflow, and where its tasks are.
@@ -289,9 +293,8 @@ impl ThenView {
     }
 }
 
-impl From<&Member> for SubmitRequest {
-    fn from(member: &Member) -> Self {
-        let Member { spec, depends_on, .. } = member;
+impl From<&Spec> for SubmitRequest {
+    fn from(spec: &Spec) -> Self {
         let (delay, run_at) = match spec.start {
             Start::After(delay) if delay.is_zero() => (None, None),
             Start::After(delay) => (Some(seconds(delay)), None),
@@ -305,12 +308,6 @@ impl From<&Member> for SubmitRequest {
             cap_seconds: back_off.cap.map(seconds),
             jitter: back_off.jitter.map(|it| word(&it)),
         };
-        let needed = |it: &Needed| match it.on {
-            Condition::Success => NeededTask::Key(it.key.clone()),
-            on @ (Condition::Failure | Condition::Done) => {
-                NeededTask::On(NeededOn { task: it.key.clone(), on })
-            }
-        };
         Self {
             r#type: spec.task_type.as_str().to_owned(),
             payload: Some(verbatim(&spec.payload)),
@@ -323,9 +320,33 @@ impl From<&Member> for SubmitRequest {
             timeout_seconds: spec.timeout.map(seconds),
             jitter_seconds: (!spec.jitter.is_zero()).then(|| seconds(spec.jitter)),
             labels: spec.labels.clone(),
-            depends_on: depends_on.iter().map(needed).collect(),
             render: spec.render,
             ..Self::default()
+        }
+    }
+}
+
+impl From<&Member> for SubmitRequest {
+    fn from(Member { spec, depends_on, .. }: &Member) -> Self {
+        let needed = |it: &Needed| match it.on {
+            Condition::Success => NeededTask::Key(it.key.clone()),
+            on @ (Condition::Failure | Condition::Done) => {
+                NeededTask::On(NeededOn { task: it.key.clone(), on })
+            }
+        };
+        Self { depends_on: depends_on.iter().map(needed).collect(), ..Self::from(spec) }
+    }
+}
+
+impl From<&WorkflowSpec> for WorkflowRequest {
+    fn from(spec: &WorkflowSpec) -> Self {
+        let task = |member: &Member| (member.key.clone(), SubmitRequest::from(member));
+        Self {
+            name: Some(spec.name.clone()).filter(|name| !name.is_empty()),
+            labels: spec.labels.clone(),
+            fail_fast: spec.fail_fast,
+            idempotency_key: spec.idempotency_key.clone(),
+            tasks: spec.members.tasks().iter().map(task).collect(),
         }
     }
 }
@@ -344,6 +365,7 @@ impl From<Workflow> for WorkflowSummary {
             workflow_id: workflow.id,
             name: workflow.name,
             status: workflow.status,
+            schedule: ScheduleSlot::of(&workflow.labels),
             labels: workflow.labels,
             fail_fast: workflow.fail_fast,
             created_at: workflow.created_at,

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use duly_client::wire::{ExplainView, OpenParent, ReasonCode, ReasonView};
+use duly_client::wire::{ExplainView, OpenParent, ReasonCode, ReasonView, ScheduleSlot};
 use duly_core::name::Lane;
 use duly_core::ports::store::{Counted, Parent, Pause};
 use duly_core::state::Status;
@@ -41,7 +41,8 @@ pub(crate) async fn explain_task(
     let Explanation { task, reasons } = found.ok_or_else(absent)?;
     let next = reasons.iter().filter_map(|reason| next(&task, reason)).collect();
     let reasons = reasons.into_iter().map(|reason| view(&task, reason)).collect();
-    Ok(Json(ExplainView { task_id: task.id, status: task.status, reasons, next }))
+    let schedule = ScheduleSlot::of(&task.labels);
+    Ok(Json(ExplainView { task_id: task.id, status: task.status, reasons, next, schedule }))
 }
 
 fn view(task: &Task, reason: Reason) -> ReasonView {

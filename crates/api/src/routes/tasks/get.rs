@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::TaskView;
+use duly_core::duration;
 use duly_core::id::TaskId;
 use duly_core::limits::WAIT;
 use duly_core::name::TenantName;
@@ -14,9 +15,9 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::query;
 use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::{PathId, resolve_id};
-use crate::{duration, query};
 
 /// Read a task
 ///

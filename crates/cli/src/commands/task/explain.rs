@@ -1,5 +1,7 @@
 //! `duly task explain`.
 
+use duly_client::wire::ScheduleSlot;
+
 use super::connect;
 use crate::args::{ExplainArgs, Output};
 use crate::exit::Ending;
@@ -15,6 +17,9 @@ pub(super) async fn run(args: &ExplainArgs) -> anyhow::Result<Ending> {
             let reasons = explained.reasons.iter().map(|reason| reason.detail.as_str());
             let lines: Vec<_> = reasons.collect();
             output::data(&format!("{}: {}", explained.status, lines.join("; ")))?;
+            if let Some(ScheduleSlot { name, slot }) = &explained.schedule {
+                output::data(&format!("started by the schedule {name} for its slot {slot}"))?;
+            }
         }
     }
     for next in &explained.next {

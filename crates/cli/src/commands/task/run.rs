@@ -50,7 +50,7 @@ fn request(args: RunArgs) -> anyhow::Result<SubmitRequest> {
 }
 
 /// JSON from the command line, from a file (`@FILE`) or from standard input (`-`).
-pub(super) fn read_payload(data: &str) -> anyhow::Result<Box<RawValue>> {
+pub(crate) fn read_payload(data: &str) -> anyhow::Result<Box<RawValue>> {
     let text = if data == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
