@@ -13,6 +13,7 @@ mod late_answers;
 mod once;
 mod pause;
 mod restore;
+mod schedules;
 mod spread;
 mod stall;
 mod start;
