@@ -18,6 +18,19 @@ fn assert_fits(ended: &Ended, width: usize, ids: &[String]) {
     }
 }
 
+/// A schedule with a run and a slot that was skipped, and the id of the run.
+async fn scheduled(world: &World) -> anyhow::Result<(String, String)> {
+    let name = "a-schedule-with-a-name-of-some-length";
+    let create = ["schedule", "create", name, "--cron", "0 18 LW * *", "--note"];
+    let more = ["a note of some length, for people", "--type", "sleep", "-d", r#"{"seconds":60}"#];
+    world.duly(&[&create[..], &more].concat()).await?;
+    let trigger = ["schedule", "trigger", name, "-o", "id"];
+    let run = world.duly(&trigger).await?.line()?.to_owned();
+    let skipped = world.duly(&trigger).await?;
+    assert!(skipped.stdout.is_empty() && skipped.stderr.contains("nothing was"), "{skipped:?}");
+    Ok((name.to_owned(), run))
+}
+
 #[tokio::test]
 async fn tables_fit_the_terminal_and_keep_ids_whole() -> anyhow::Result<()> {
     let world = World::start().await?;
@@ -34,9 +47,13 @@ async fn tables_fit_the_terminal_and_keep_ids_whole() -> anyhow::Result<()> {
     let nodes = [ended.line()?.to_owned()];
     let ended = world.duly(&["worker", "list", "-o", "id"]).await?;
     let workers = [ended.line()?.to_owned()];
+    let (schedule, run) = scheduled(&world).await?;
     for (columns, width) in WIDTHS {
         for (command, ids) in [
-            (&["task", "list"][..], &tasks[..]),
+            (&["schedule", "list"][..], std::slice::from_ref(&schedule)),
+            (&["schedule", "get", &schedule], &[]),
+            (&["schedule", "runs", &schedule], std::slice::from_ref(&run)),
+            (&["task", "list"], &tasks[..]),
             (&["dlq", "list"], &dead),
             (&["dlq", "groups"], &groups),
             (&["bulk", "list"], std::slice::from_ref(&bulk)),

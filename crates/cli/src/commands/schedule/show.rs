@@ -29,7 +29,7 @@ pub(super) fn table(schedules: &[ScheduleView]) -> String {
     let header = ["name", "status", "runs", "next", "note"];
     let mut table = output::table(&header)
         .shorten(&["note"], 8)
-        .shorten(&["runs"], 20)
+        .shorten(&["runs"], 12)
         .leave_out(&["note", "status"]);
     for schedule in schedules {
         table.add_row([
@@ -114,9 +114,9 @@ pub(super) fn slot_times(zone: &str, slots: &[SlotTime]) -> String {
     output::render(&table)
 }
 
-/// Decided slots, one per line.
+/// Decided slots, one per line: what each has started, or why it was skipped.
 pub(super) fn runs(slots: &[SlotView]) -> String {
-    let header = ["slot", "status", "started", "why"];
+    let header = ["slot", "status", "started"];
     let mut table = output::table(&header).paint("status", Paint::STATUS).wrap_last();
     for slot in slots {
         let status = match (&slot.status, slot.skipped) {
@@ -124,13 +124,11 @@ pub(super) fn runs(slots: &[SlotView]) -> String {
             (None, Some(_)) => "skipped".to_owned(),
             (None, None) => "deleted".to_owned(),
         };
-        let why = slot.skipped.map(|reason| format!("{reason}: {}", short(reason)));
-        table.add_row([
-            slot.slot.to_string(),
-            status,
-            started(slot).unwrap_or_else(|| "-".to_owned()),
-            why.unwrap_or_default(),
-        ]);
+        let why_not = || match slot.skipped {
+            Some(reason) => format!("{reason}: {}", short(reason)),
+            None => "-".to_owned(),
+        };
+        table.add_row([slot.slot.to_string(), status, started(slot).unwrap_or_else(why_not)]);
     }
     output::render(&table)
 }
