@@ -16,7 +16,8 @@ const SOURCES: [&str; 6] = [
 ];
 /// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler and
 /// the environment are asked for.
-const NO_CODES: [&str; 15] = [
+const NO_CODES: [&str; 17] = [
+    "ACTIVE",
     "BEGIN",
     "BLOCKED",
     "CANCELLED",
@@ -26,6 +27,7 @@ const NO_CODES: [&str; 15] = [
     "DULY_TEST_POSTGRES",
     "FAILED",
     "PASSIVE",
+    "PAUSED",
     "PENDING",
     "RESTART",
     "ROLLBACK",
