@@ -207,7 +207,7 @@ pub const LOOK_AHEAD: Duration = Duration::from_secs(60);
 /// How far ahead the next slot of a cron expression may lie: eight leap-length years, since between
 /// 2096 and 2104 there is no 29 February.
 pub const NEXT_SLOT: Duration = Duration::from_secs(8 * 366 * 24 * 60 * 60);
-/// Schedules of one tenant.
+/// Schedules of an installation: its leader keeps them all in memory.
 pub const SCHEDULES: u32 = 100_000;
 /// How far back slots may be run afterwards.
 pub const BACKFILL: Duration = Duration::from_secs(400 * 24 * 60 * 60);

@@ -88,6 +88,8 @@ pub(crate) enum Part {
     Punctuality,
     /// Chains, fan-outs and fan-ins of dependent tasks
     Workflows,
+    /// A hundred thousand schedules, and five hundred that fire every second
+    Schedules,
     /// Memory of an idle server, and how soon the tasks of a dead worker run again
     Recovery,
     /// Queries on a file of a million tasks; takes a minute and a gigabyte, only with `--only`

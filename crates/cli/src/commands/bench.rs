@@ -17,6 +17,7 @@ mod remote;
 mod report;
 mod rest;
 mod run;
+mod schedules;
 mod store_site;
 mod workflows;
 mod world;
@@ -97,6 +98,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Punctuality, punctuality::STEPS)
         + of(Part::Recovery, memory::STEPS + recovery::STEPS)
         + of(Part::Workflows, workflows::STEPS)
+        + of(Part::Schedules, schedules::STEPS)
         + of(Part::Queries, queries::STEPS)
         + of(Part::Held, held::STEPS)
 }
@@ -134,6 +136,9 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
     }
     if wants(args, Part::Workflows) {
         workflows::measure(run).await?;
+    }
+    if wants(args, Part::Schedules) {
+        schedules::measure(run).await?;
     }
     if wants(args, Part::Queries) {
         queries::measure(run).await?;

@@ -23,10 +23,11 @@ CREATE TABLE duly.schedule (
 CREATE UNIQUE INDEX schedule_by_name ON duly.schedule (tenant, name);
 CREATE UNIQUE INDEX schedule_by_version ON duly.schedule (version);
 
--- The highest version that was ever given, also to a schedule that is gone.
+-- The highest version that was ever given, also to a schedule that is gone, and how many there are.
 CREATE TABLE duly.schedule_version (
-    id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
-    version bigint  NOT NULL
+    id        integer NOT NULL PRIMARY KEY CHECK (id = 1),
+    version   bigint  NOT NULL,
+    schedules integer NOT NULL
 ) WITH (fillfactor = 50);
 
 -- What moves with every slot, apart from the texts. `last` is what was started last: of kind 1 a task,

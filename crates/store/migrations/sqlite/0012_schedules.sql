@@ -19,10 +19,11 @@ CREATE TABLE schedule (
 CREATE UNIQUE INDEX schedule_by_name ON schedule (tenant, name);
 CREATE UNIQUE INDEX schedule_by_version ON schedule (version);
 
--- The highest version that was ever given, also to a schedule that is gone.
+-- The highest version that was ever given, also to a schedule that is gone, and how many there are.
 CREATE TABLE schedule_version (
-    id      INTEGER PRIMARY KEY CHECK (id = 1),
-    version INTEGER NOT NULL
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    version   INTEGER NOT NULL,
+    schedules INTEGER NOT NULL
 ) STRICT;
 
 -- What moves with every slot, apart from the texts. `last` is what was started last: of kind 1 a task,

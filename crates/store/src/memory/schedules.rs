@@ -132,8 +132,7 @@ impl Model {
         if matches!(put.expected, Expected::Version(_)) {
             return ScheduleChange::Unknown;
         }
-        let of_tenant = self.schedules.all.values().filter(|it| it.schedule.tenant == put.tenant);
-        if of_tenant.count() >= SCHEDULES as usize {
+        if self.schedules.all.len() >= SCHEDULES as usize {
             return ScheduleChange::TooMany;
         }
         let schedule = Schedule {
@@ -246,6 +245,8 @@ impl Model {
         }
         self.withdraw(id, (ScheduleStatus::Paused, false), now);
         self.schedules.all.remove(&id);
+        // The deletion has a version, too, though none can be found by it.
+        self.schedules.next_version();
         ScheduleChange::Done { schedule: Box::new(before), created: false }
     }
 

@@ -44,7 +44,7 @@ use crate::{body, if_match, schedule_fields};
         ScheduleManaged,
         ScheduleMismatch,
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`; `SCHEDULE_LIMIT`: the \
-            tenant has 100,000", body = Problem, content_type = "application/problem+json"),
+            installation has 100,000", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn put_schedule(

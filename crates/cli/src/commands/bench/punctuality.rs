@@ -81,9 +81,9 @@ pub(super) async fn lone_tasks(
 }
 
 /// Reports how late it started, by the store's clock; negative is early.
-struct Lateness {
-    clock: SystemClock,
-    late: mpsc::UnboundedSender<f64>,
+pub(super) struct Lateness {
+    pub(super) clock: SystemClock,
+    pub(super) late: mpsc::UnboundedSender<f64>,
 }
 
 #[async_trait]

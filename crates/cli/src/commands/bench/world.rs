@@ -159,10 +159,15 @@ pub(super) struct RunningWorker {
 }
 
 impl RunningWorker {
+    /// Stops the worker.
+    pub(super) async fn end(self) -> anyhow::Result<ExecutorReport> {
+        self.stop.cancel();
+        Ok(self.run.await?)
+    }
+
     /// Stops the worker and checks that it has committed this many outcomes.
     pub(super) async fn stop(self, tasks: usize) -> anyhow::Result<()> {
-        self.stop.cancel();
-        let report = self.run.await?;
+        let report = self.end().await?;
         assert_eq!(report.done, tasks as u64, "every outcome is committed: {report:?}");
         Ok(())
     }

@@ -94,7 +94,7 @@ pub enum ScheduleChange {
     Managed,
     /// There is none of this name.
     Unknown,
-    /// The tenant has as many as it may: [`crate::limits::SCHEDULES`].
+    /// There are as many as may be: [`crate::limits::SCHEDULES`].
     TooMany,
 }
 

@@ -75,7 +75,7 @@ async fn make(
                 let withdrawn = withdraw(scope, uuid(after.id)).await?;
                 after.position = position_after(&before, &after, withdrawn, scope.now);
             }
-            after.version = next_version(scope).await?;
+            after.version = next_version(scope, 0).await?;
             update(scope, &after).await?;
             Ok(ScheduleChange::Done { schedule: Box::new(after), created: false })
         }
@@ -89,20 +89,20 @@ async fn make(
             ] {
                 scope.execute(statement, &[&id]).await?;
             }
+            next_version(scope, -1).await?;
             Ok(ScheduleChange::Done { schedule: Box::new(schedule), created: false })
         }
     }
 }
 
 async fn create(scope: &Scope<'_>, mut schedule: Schedule) -> Result<ScheduleChange> {
-    let tenant = schedule.tenant.as_str();
-    let count = "/* schedule.count */ SELECT count(*) FROM duly.schedule WHERE tenant = $1";
-    let rows = scope.query(count, &[&tenant]).await?;
-    let count: i64 = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
-    if count >= i64::from(SCHEDULES) {
+    let count = "/* schedule.count */ SELECT schedules FROM duly.schedule_version";
+    let rows = scope.query(count, &[]).await?;
+    let count: i32 = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
+    if count.unsigned_abs() >= SCHEDULES {
         return Ok(ScheduleChange::TooMany);
     }
-    schedule.version = next_version(scope).await?;
+    schedule.version = next_version(scope, 1).await?;
     let insert =
         "/* schedule.insert */ INSERT INTO duly.schedule (id, tenant, name, status, generation,
             version, managed, created_at, updated_at, labels, note, rule, template)
@@ -112,7 +112,7 @@ async fn create(scope: &Scope<'_>, mut schedule: Schedule) -> Result<ScheduleCha
             insert,
             &[
                 &uuid(schedule.id),
-                &tenant,
+                &schedule.tenant.as_str(),
                 &schedule.name.as_str(),
                 &encode_status(schedule.status),
                 &row::encode_count(schedule.generation),
@@ -219,10 +219,13 @@ async fn delete_unneeded(scope: &Scope<'_>, tasks: Vec<Uuid>) -> Result<()> {
     Ok(())
 }
 
-async fn next_version(scope: &Scope<'_>) -> Result<u64> {
-    let raise = "/* schedule.next_version */ INSERT INTO duly.schedule_version AS v (id, version)
-        VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET version = v.version + 1 RETURNING version";
-    let rows = scope.query(raise, &[]).await?;
+/// The version of a change after which there are so many more schedules.
+async fn next_version(scope: &Scope<'_>, more: i32) -> Result<u64> {
+    let raise = "/* schedule.next_version */ INSERT INTO duly.schedule_version AS v
+            (id, version, schedules)
+        VALUES (1, 1, $1) ON CONFLICT (id) DO UPDATE
+        SET version = v.version + 1, schedules = v.schedules + $1 RETURNING version";
+    let rows = scope.query(raise, &[&more]).await?;
     let version: i64 = rows.first().expect("the row is made or changed").try_get(0)?;
     Ok(version.unsigned_abs())
 }

@@ -2,13 +2,12 @@
 
 use duly_core::id::ScheduleId;
 use duly_core::limits::SCHEDULES;
-use duly_core::name::TenantName;
 use duly_core::ports::store::{
     DeleteSchedule, PutSchedule, ScheduleChange, SlotOutcome, SwitchSchedule,
 };
 use duly_core::schedule::{Schedule, SlotRun};
 use duly_core::state::{Event, Status, transition};
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::control::find_any;
 use super::{Scope, Verb};
@@ -55,23 +54,24 @@ fn make(scope: &mut Scope<'_>, before: Option<Schedule>, change: Change) -> Resu
                 let withdrawn = withdraw(scope, after.id)?;
                 after.position = position_after(&before, &after, withdrawn, scope.now);
             }
-            after.version = next_version(scope)?;
+            after.version = next_version(scope, 0)?;
             update(scope, &after)?;
             Ok(ScheduleChange::Done { schedule: Box::new(after), created: false })
         }
         (Change::Delete(schedule), _) => {
             withdraw(scope, schedule.id)?;
             remove(scope, schedule.id)?;
+            next_version(scope, -1)?;
             Ok(ScheduleChange::Done { schedule: Box::new(schedule), created: false })
         }
     }
 }
 
 fn create(scope: &Scope<'_>, mut schedule: Schedule) -> Result<ScheduleChange> {
-    if count(scope, &schedule.tenant)? >= SCHEDULES {
+    if count(scope)? >= SCHEDULES {
         return Ok(ScheduleChange::TooMany);
     }
-    schedule.version = next_version(scope)?;
+    schedule.version = next_version(scope, 1)?;
     scope
         .connection
         .prepare_cached(
@@ -169,17 +169,20 @@ fn withdraw(scope: &mut Scope<'_>, schedule: ScheduleId) -> Result<Withdrawn> {
     Ok(withdrawn)
 }
 
-fn count(scope: &Scope<'_>, tenant: &TenantName) -> Result<u32> {
+fn count(scope: &Scope<'_>) -> Result<u32> {
     let mut statement = scope
         .connection
-        .prepare_cached("/* schedule.count */ SELECT count(*) FROM schedule WHERE tenant = ?")?;
-    Ok(statement.query_row([tenant.as_str()], |row| row.get(0))?)
+        .prepare_cached("/* schedule.count */ SELECT schedules FROM schedule_version")?;
+    Ok(statement.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-fn next_version(scope: &Scope<'_>) -> Result<u64> {
+/// The version of a change after which there are so many more schedules.
+fn next_version(scope: &Scope<'_>, more: i64) -> Result<u64> {
     let mut statement = scope.connection.prepare_cached(
-        "/* schedule.next_version */ INSERT INTO schedule_version (id, version) VALUES (1, 1)
-         ON CONFLICT (id) DO UPDATE SET version = version + 1 RETURNING version",
+        "/* schedule.next_version */ INSERT INTO schedule_version (id, version, schedules)
+         VALUES (1, 1, ?1)
+         ON CONFLICT (id) DO UPDATE SET version = version + 1, schedules = schedules + ?1
+         RETURNING version",
     )?;
-    Ok(statement.query_row([], |row| row.get(0))?)
+    Ok(statement.query_row([more], |row| row.get(0))?)
 }
