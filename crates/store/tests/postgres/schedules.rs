@@ -71,7 +71,7 @@ async fn two_leaders_decide_a_slot_once() {
             slots: vec![SlotOutcome::Ran(SlotRun::Task(task.id))],
             cancelled: vec![],
         };
-        // Whoever came second is told what the slot has started.
+        // The second call is told what the slot has started.
         assert_eq!(first, second);
         let stored = [world.is_stored(&tasks[0]).await, world.is_stored(&tasks[1]).await];
         let place = stored.iter().position(|stored| *stored).expect("one of them is stored");
