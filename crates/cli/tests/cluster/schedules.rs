@@ -132,18 +132,21 @@ async fn judge(cluster: &Cluster, schedules: &[ScheduleView], seen: &[Seen]) -> 
         assert!(seen.ran() <= stored.len(), "{what}: a record without a task");
     }
     assert!(ran * 10 >= all * 8, "only {ran} of {all} slots ran");
-    let late =
-        "SELECT coalesce(percentile_disc(0.99) WITHIN GROUP (ORDER BY granted_at - run_at), 0)
-        FROM duly.task WHERE epoch = 1 AND labels LIKE '%\"duly.schedule\":\"every-second-%'";
-    let (p99, early) = (cluster.ask(late).await?, cluster.ask(EARLY).await?);
-    report::say(&format!(
-        "{ran} of {all} slots ran; p99 of all policies {p99} ms after their slot"
-    ));
+    let (p99, early) = (cluster.ask(LATE).await?, cluster.ask(EARLY).await?);
+    report::say(&format!("{ran} of {all} slots ran; p99 with `allow` {p99} ms after the slot"));
     assert_eq!(early, 0, "tasks that were granted before their slot");
+    assert!(p99 < 2_000, "tasks that were stored ahead started {p99} ms late");
     Ok(())
 }
 
 const EARLY: &str = "SELECT count(*) FROM duly.task WHERE granted_at < run_at";
+
+/// How late tasks start that were stored ahead, whichever node leads: those of every fourth schedule. A task
+/// that was granted again, since its worker was killed, says nothing about that.
+const LATE: &str =
+    "SELECT coalesce(percentile_disc(0.99) WITHIN GROUP (ORDER BY granted_at - run_at), 0)
+    FROM duly.task
+    WHERE epoch = 1 AND split_part(labels::json ->> 'duly.schedule', '-', 3)::integer % 4 = 2";
 
 /// How many tasks each slot of a schedule has, in the database itself.
 async fn tasks_of(cluster: &Cluster, name: &str) -> anyhow::Result<BTreeMap<Timestamp, usize>> {

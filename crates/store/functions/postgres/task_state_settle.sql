@@ -32,6 +32,7 @@ DECLARE
     cancelled   uuid[];
     blocked     record;
     delays      bigint[];
+    released_at bigint;
     has_blocked boolean := false;
 BEGIN
     IF same IS NULL THEN
@@ -111,6 +112,8 @@ BEGIN
         END IF;
         IF blocked.free IS NOT NULL THEN
             delays := blocked.delays;
+            -- A node may have stood still since `at`, and a child is not older than its release.
+            released_at := greatest(at, duly.now());
             DELETE FROM duly.blocked b WHERE b.ctid = ANY (blocked.free_rows);
             WITH released AS (
                 UPDATE duly.task t
@@ -118,7 +121,7 @@ BEGIN
                     run_at = CASE WHEN NOT blocked.any_delay
                                     OR delays[width_bucket(t.id, blocked.free)] < 0
                                   THEN greatest(t.run_at, at)
-                                  ELSE at + delays[width_bucket(t.id, blocked.free)] END
+                                  ELSE released_at + delays[width_bucket(t.id, blocked.free)] END
                 WHERE t.id = ANY (blocked.free)
                   AND t.id BETWEEN blocked.free[1] AND blocked.free[cardinality(blocked.free)]
                   AND t.status = 0
