@@ -62,7 +62,7 @@ pub enum ScheduleError {
     /// A configuration file defines it, and the order is not from there, or the other way round.
     #[error("the schedule is defined in the configuration, and is changed there")]
     Managed,
-    /// The tenant has as many schedules as it may.
+    /// The installation has as many schedules as it may.
     #[error("there are as many schedules as there may be")]
     TooMany,
     /// What is stored of it cannot be read; it can be replaced.

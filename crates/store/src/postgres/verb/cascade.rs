@@ -62,11 +62,11 @@ impl Verb for Cascade {
     }
 }
 
-type Holder = Option<(SessionId, u32)>;
-type CancelledTasks = Vec<(TaskId, Holder)>;
+pub(super) type Holder = Option<(SessionId, u32)>;
+pub(super) type CancelledTasks = Vec<(TaskId, Holder)>;
 
 /// Cancels locked tasks, each for its reason.
-async fn cancel_all(
+pub(super) async fn cancel_all(
     scope: &mut Scope<'_>,
     tasks: Vec<(TaskState, Failure)>,
 ) -> Result<CancelledTasks> {

@@ -1,7 +1,6 @@
 //! Slots: decide those of many schedules in one transaction. Schedules are locked by their ids, before any
 //! task. What the slots start is collected and stored together.
 
-use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::SLOT_LOG;
 use duly_core::name::Lane;
 use duly_core::ports::store::{
@@ -15,13 +14,12 @@ use duly_core::workflow::{NewWorkflow, WorkflowStatus};
 use foldhash::{HashMap, HashSet};
 use uuid::Uuid;
 
-use super::cancel::cancel;
+use super::cascade::{CancelledTasks, cancel_all};
 use super::{Scope, Verb, then};
 use crate::postgres::error::Result;
 use crate::postgres::schedules::{
     decode_outcome, decode_run, decode_status, encode_run, task_of, uuid, workflow_of,
 };
-use crate::postgres::task_state::changes::Changes;
 use crate::postgres::task_state::state::{TaskState, each};
 use crate::postgres::{PostgresStore, partitions, row, workflows};
 use crate::schedule_rules::{Start, replaced, start, waiting_for};
@@ -87,8 +85,6 @@ struct Place {
     last: Option<SlotRun>,
     has_moved: bool,
 }
-
-type Cancelled = Vec<(TaskId, Option<(SessionId, u32)>)>;
 
 /// What is known and what is to be written.
 struct Deciding {
@@ -170,7 +166,7 @@ impl Deciding {
         scope: &mut Scope<'_>,
         decide: &Decide,
         order: &SlotOrder,
-        cancelled: &mut Cancelled,
+        cancelled: &mut CancelledTasks,
     ) -> Result<SlotOutcome> {
         let id = uuid(decide.schedule);
         if let SlotOrder::Skip(reason) = order {
@@ -237,7 +233,7 @@ impl Deciding {
     }
 
     /// Cancels a run for a later one.
-    async fn replace(&mut self, scope: &mut Scope<'_>, run: SlotRun) -> Result<Cancelled> {
+    async fn replace(&mut self, scope: &mut Scope<'_>, run: SlotRun) -> Result<CancelledTasks> {
         if let Some(workflow) = workflow_of(&run) {
             let update = "/* slot.cancel_workflow */ UPDATE duly.workflow
                 SET cancelled = coalesce(cancelled, $2), sweep = true WHERE id = $1 AND status = 0";
@@ -248,16 +244,9 @@ impl Deciding {
         // It may be one of those that this call starts.
         self.store_tasks(scope).await?;
         let tasks: Vec<_> = task_of(&run).into_iter().collect();
-        let (now, mut changes) = (scope.now.millis(), Changes::default());
-        let mut cancelled = Vec::new();
-        for (_, mut state) in TaskState::lock(scope, &tasks).await? {
-            let session = state.session.filter(|_| state.status == Status::Running);
-            let holder = session.map(|it| (row::session_id(it), state.epoch.unsigned_abs()));
-            if !state.status.is_terminal() && cancel(&mut state, &replaced(), now, &mut changes) {
-                cancelled.push((row::task_id(state.id), holder));
-            }
-        }
-        changes.write(scope).await?;
+        let open = TaskState::lock(scope, &tasks).await?.into_values();
+        let open = open.filter(|state| !state.status.is_terminal());
+        let cancelled = cancel_all(scope, open.map(|state| (state, replaced())).collect()).await?;
         self.statuses.insert(run, RunStatus::Task(Status::Cancelled));
         Ok(cancelled)
     }

@@ -48,7 +48,7 @@ fn has_doomed(scope: &Scope<'_>) -> Result<bool> {
 
 struct Step {
     left: usize,
-    cancelled: Vec<(TaskId, Option<(SessionId, u32)>)>,
+    cancelled: Vec<CancelledTask>,
 }
 
 impl Step {
@@ -94,21 +94,35 @@ impl Step {
     }
 
     fn cancel(&mut self, scope: &mut Scope<'_>, task: TaskId, error: &Failure) -> Result<()> {
-        let Some(found) = find_any(scope, task)? else { return Ok(()) };
-        let Ok(status) = transition(found.status, Event::Cancel) else { return Ok(()) };
-        let holder = match found.status {
-            Status::Running => holder(scope, task)?.map(|session| (session, found.epoch)),
-            _ => None,
-        };
-        cancelled(scope, &found, status, &row::encode_failure(error))?;
-        self.left = self.left.saturating_sub(1);
-        self.cancelled.push((task, holder));
+        if let Some(cancelled) = cancel_open(scope, task, error)? {
+            self.left = self.left.saturating_sub(1);
+            self.cancelled.push(cancelled);
+        }
         Ok(())
     }
 }
 
+/// A task that was cancelled, with the session that held it and the epoch of its lease.
+pub(super) type CancelledTask = (TaskId, Option<(SessionId, u32)>);
+
+/// Cancels a task unless it has ended.
+pub(super) fn cancel_open(
+    scope: &mut Scope<'_>,
+    task: TaskId,
+    error: &Failure,
+) -> Result<Option<CancelledTask>> {
+    let Some(found) = find_any(scope, task)? else { return Ok(None) };
+    let Ok(status) = transition(found.status, Event::Cancel) else { return Ok(None) };
+    let holder = match found.status {
+        Status::Running => holder(scope, task)?.map(|session| (session, found.epoch)),
+        _ => None,
+    };
+    cancelled(scope, &found, status, &row::encode_failure(error))?;
+    Ok(Some((task, holder)))
+}
+
 /// Who holds a running task.
-pub(super) fn holder(scope: &Scope<'_>, task: TaskId) -> Result<Option<SessionId>> {
+fn holder(scope: &Scope<'_>, task: TaskId) -> Result<Option<SessionId>> {
     let mut statement = scope
         .connection
         .prepare_cached("/* cascade.holder */ SELECT session FROM task WHERE id = ?")?;

@@ -1,25 +1,21 @@
 //! Slots: decide them, each once.
 
-use duly_core::id::{ScheduleId, SessionId, TaskId};
+use duly_core::id::ScheduleId;
 use duly_core::limits::SLOT_LOG;
 use duly_core::name::Lane;
 use duly_core::ports::store::{Decide, Decided, SlotOrder, SlotOutcome};
 use duly_core::schedule::{ScheduleStatus, SkipReason, SlotRun};
-use duly_core::state::{Event, Status, transition};
 use duly_core::task::NewTask;
 use duly_core::time::Timestamp;
 use foldhash::HashSet;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::cascade::holder;
-use super::control::find_any;
+use super::cascade::{CancelledTask, cancel_open};
 use super::workflow::{cancel_workflow, store_workflow, stored_at};
 use super::{Scope, Verb};
 use crate::schedule_rules::{Start, replaced, start, waiting_for};
 use crate::sqlite::error::Result;
-use crate::sqlite::row;
 use crate::sqlite::schedules::{decode_run, decode_status, encode_run, read_outcome, run_status};
-use crate::sqlite::task_state::ended::cancelled;
 use crate::sqlite::task_state::stored::{Stored, stored_linked};
 
 /// Slots of several schedules.
@@ -32,9 +28,6 @@ impl Verb for DecideSlots {
         self.0.iter().map(|decide| one(scope, decide)).collect()
     }
 }
-
-/// Tasks that were cancelled, with what held each.
-type Cancelled = Vec<(TaskId, Option<(SessionId, u32)>)>;
 
 /// Where a schedule is.
 struct Place {
@@ -108,7 +101,7 @@ fn decide_slot(
     decide: &Decide,
     place: &mut Place,
     order: &SlotOrder,
-    cancelled: &mut Cancelled,
+    cancelled: &mut Vec<CancelledTask>,
 ) -> Result<SlotOutcome> {
     if let SlotOrder::Skip(reason) = order {
         return Ok(SlotOutcome::Skipped(*reason));
@@ -166,7 +159,7 @@ fn store_task(scope: &mut Scope<'_>, task: &NewTask) -> Result<SlotRun> {
 }
 
 /// Cancels a run for a later one.
-fn replace(scope: &mut Scope<'_>, run: SlotRun) -> Result<Cancelled> {
+fn replace(scope: &mut Scope<'_>, run: SlotRun) -> Result<Vec<CancelledTask>> {
     let task = match run {
         SlotRun::Task(task) => task,
         SlotRun::Workflow(id) => {
@@ -174,14 +167,7 @@ fn replace(scope: &mut Scope<'_>, run: SlotRun) -> Result<Cancelled> {
             return Ok(Vec::new());
         }
     };
-    let Some(found) = find_any(scope, task)? else { return Ok(Vec::new()) };
-    let Ok(status) = transition(found.status, Event::Cancel) else { return Ok(Vec::new()) };
-    let holder = match found.status {
-        Status::Running => holder(scope, task)?.map(|session| (session, found.epoch)),
-        _ => None,
-    };
-    cancelled(scope, &found, status, &row::encode_failure(&replaced()))?;
-    Ok(vec![(task, holder)])
+    Ok(cancel_open(scope, task, &replaced())?.into_iter().collect())
 }
 
 fn recorded(
