@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod access;
 pub mod back_off;
 pub mod bulk;
 pub mod duration;
