@@ -40,5 +40,6 @@ pub use guard::HostPolicy;
 pub use openapi::document;
 pub use route_table::RouteTable;
 pub use router::{route_table, router};
+pub use schedule_fields::read_configured_schedule;
 pub use server::serve;
 pub use workflow_fields::check_workflow;

@@ -1,6 +1,6 @@
 //! The body of a schedule: from JSON text to a checked rule and template.
 
-use duly_client::wire::{BackfillRequest, ScheduleRequest};
+use duly_client::wire::{BackfillRequest, Problem, ScheduleRequest};
 use duly_core::limits::NOTE_CHARS;
 use duly_core::name::ScheduleName;
 use duly_core::schedule::{Overlap, Rule, ScheduleDraft, ScheduleStatus, Template};
@@ -30,8 +30,23 @@ pub(crate) fn read(
         fields.refuse(field.at, "CONFLICTING_FIELDS", "differs from the name in the path");
     }
     let name = read_name(&mut fields, field.at, name);
-    let schedule = read_schedule(&mut fields, &object, now);
+    let schedule = read_schedule(&mut fields, &object, Some(now));
     fields.end(name.zip(schedule))
+}
+
+/// Reads a schedule of a configuration file as `PUT /schedules/{name}` does, but accepts one that has
+/// fired for the last time: the file outlives it. The error is what the request would be answered.
+pub fn read_configured_schedule(body: &[u8]) -> Result<(ScheduleName, NewSchedule), Box<Problem>> {
+    let read = || {
+        let (mut fields, object) = fields::open::<ScheduleRequest>(body)?;
+        let field = fields.required(object.field("name"));
+        let given = fields.string(field);
+        let name = given.and_then(|given| read_name(&mut fields, field.at, &given));
+        let schedule = read_schedule(&mut fields, &object, None);
+        fields.end(name.zip(schedule))
+    };
+    let (name, schedule) = read().map_err(|refused: ApiError| Box::new(refused.problem(None)))?;
+    Ok((name, NewSchedule { managed: true, ..schedule }))
 }
 
 /// Reads a [`ScheduleRequest`] that is not to be stored; its name may be left out.
@@ -41,7 +56,7 @@ pub(crate) fn preview(body: &[u8], now: Timestamp) -> Result<Rule, ApiError> {
     if let Some(name) = fields.string(field) {
         read_name(&mut fields, field.at, &name);
     }
-    let schedule = read_schedule(&mut fields, &object, now);
+    let schedule = read_schedule(&mut fields, &object, Some(now));
     fields.end(schedule.map(|schedule| schedule.rule))
 }
 
@@ -74,10 +89,11 @@ fn read_name(fields: &mut Fields, at: Pointer<'_>, text: &str) -> Option<Schedul
     name.map_err(|why| fields.refuse(at, "INVALID_NAME", why)).ok()
 }
 
+/// All but the name. With a time, the schedule must fire after it.
 fn read_schedule(
     fields: &mut Fields,
     object: &Object<'_, '_>,
-    now: Timestamp,
+    now: Option<Timestamp>,
 ) -> Option<NewSchedule> {
     let timing = [object.field("cron"), object.field("every"), object.field("at")];
     let [cron, every, at] = timing.map(|field| fields.string(field));
@@ -101,7 +117,11 @@ fn read_schedule(
     let status = read_status(fields, object.field("status"));
     let is_buffered = draft.overlap.as_deref() == Some(Overlap::BufferOne.as_str());
     let (labels, note) = (draft.labels.clone(), draft.note.clone());
-    let rule = draft.check(now).map_err(|found| {
+    let rule = match now {
+        Some(now) => draft.check(now),
+        None => draft.read(),
+    };
+    let rule = rule.map_err(|found| {
         // To the check, a field that could not be read is absent: that error is listed already.
         let follows = |error: &FieldError| is_unread && error.code == "CONFLICTING_FIELDS";
         fields.absorb(Pointer::Root, found.into_iter().filter(|it| !follows(it)).collect());

@@ -3,6 +3,7 @@
 mod follow;
 mod local;
 mod plan;
+mod sample_schedules;
 mod store;
 mod worker;
 
@@ -72,6 +73,12 @@ impl Node {
             parts: TaskTracker::new(),
         };
         node.join(plan, listener.as_ref()).await?;
+        if let Some(schedules) = &plan.schedules {
+            node.engine.keep_configured_schedules(schedules.clone());
+        }
+        if plan.samples {
+            sample_schedules::create(&node.engine).await?;
+        }
         if plan.has_worker() {
             node.start_worker(plan, Arc::clone(&random)).await?;
         }

@@ -27,6 +27,7 @@ use crate::claim_slot::ClaimSlots;
 use crate::command::then::Adder;
 use crate::critical_paths::CriticalPaths;
 use crate::deadlines::Deadlines;
+use crate::leader::Leadership;
 use crate::rates::Rates;
 use crate::schedule_bell::ScheduleBell;
 use crate::served_types::ServedTypes;
@@ -71,6 +72,8 @@ struct Inner {
     sessions: Arc<AttachedSessions>,
     task_waiters: Arc<TaskWaiters>,
     served_types: Arc<ServedTypes>,
+    /// Whether this node leads.
+    leadership: Leadership,
     deadlines: Arc<Deadlines>,
     settings: Arc<CurrentSettings>,
     critical_paths: CriticalPaths,
@@ -130,6 +133,7 @@ impl Engine {
             config,
             settings,
             critical_paths: CriticalPaths::default(),
+            leadership: Leadership::default(),
             schedule_bell: Arc::default(),
             store,
             random,
@@ -278,6 +282,16 @@ impl Engine {
     /// The same if there may be work.
     pub(crate) fn cascade_soon(&self) {
         self.inner.sessions.cascade_bell.ring_soon();
+    }
+
+    /// Whether this node leads.
+    pub(crate) fn leadership(&self) -> Leadership {
+        self.inner.leadership.clone()
+    }
+
+    /// Tells loops to end.
+    pub(crate) fn stop_signal(&self) -> CancellationToken {
+        self.inner.stop.clone()
     }
 
     /// Tells the coordinator of changed schedules.

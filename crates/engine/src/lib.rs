@@ -5,6 +5,7 @@ mod backlog;
 mod cascade;
 mod claim_slot;
 pub mod command;
+mod configured_schedules;
 mod coordinator;
 mod critical_paths;
 mod deadlines;
@@ -27,5 +28,6 @@ mod submitter;
 mod system;
 mod task_waiters;
 
+pub use configured_schedules::ConfiguredSchedule;
 pub use engine::{Config, Engine};
 pub use rates::Rate;

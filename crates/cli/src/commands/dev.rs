@@ -44,6 +44,7 @@ fn plan(args: &DevArgs) -> Plan {
         allow_shell: args.allow_shell,
         samples: args.samples && args.concurrency > 0,
         tenants: Tenants::default(),
+        schedules: None,
         #[cfg(feature = "planted-bugs")]
         planted_bug: args.planted_bug,
     }
@@ -58,7 +59,8 @@ fn samples_hint(args: &DevArgs) -> String {
         _ => format!(" --server http://{}", args.listen),
     };
     format!(
-        "  samples   duly task run daily-report --wait{server}   (or cleanup-temp-files, data-backup)"
+        "  samples   duly task run daily-report --wait{server}   (or cleanup-temp-files, data-backup)\n            \
+         duly schedule list{server}   (each of them also has a schedule)"
     )
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use duly_api::Tenants;
 use duly_core::node::Role;
+use duly_engine::ConfiguredSchedule;
 use ipnet::IpNet;
 
 use super::StoreLocation;
@@ -31,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) samples: bool,
     /// How a request selects its tenant.
     pub(crate) tenants: Tenants,
+    /// The schedules that the leader keeps; without a list, it keeps those that are there.
+    pub(crate) schedules: Option<Vec<ConfiguredSchedule>>,
     /// A bug that the tests must catch.
     #[cfg(feature = "planted-bugs")]
     pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,

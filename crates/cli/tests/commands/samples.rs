@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use duly_client::wire::SubmitRequest;
+use duly_client::ScheduleQuery;
+use duly_client::wire::{PauseRequest, SubmitRequest};
 use duly_core::id::TaskId;
+use duly_core::schedule::ScheduleStatus;
 use duly_core::state::Status;
 use duly_testkit::wait::PATIENCE;
 use duly_testkit::{Server, command};
@@ -45,6 +47,24 @@ async fn the_samples_run() -> anyhow::Result<()> {
         let result = result(&server, id).await?;
         assert!(result[field].is_u64(), "{task_type}: {result}");
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sample_has_a_schedule_that_is_theirs_to_change() -> anyhow::Result<()> {
+    let data = tempfile::tempdir()?;
+    let server = generous_server(data.path()).await?;
+    let client = server.client();
+    let page = client.list_schedules(&ScheduleQuery::default()).await?;
+    let found: Vec<_> = page.items.iter().map(|it| (it.name.as_str(), it.managed)).collect();
+    let samples = ["cleanup-temp-files", "daily-report", "data-backup"];
+    assert_eq!(found, samples.map(|name| (name, false)));
+    let order = PauseRequest { note: Some("mine".to_owned()) };
+    client.pause_schedule("daily-report", &order).await?;
+    server.kill().await?;
+    let server = generous_server(data.path()).await?;
+    let kept = server.client().get_schedule("daily-report").await?;
+    assert_eq!((kept.status, kept.note), (ScheduleStatus::Paused, order.note));
     Ok(())
 }
 

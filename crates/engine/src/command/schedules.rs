@@ -132,8 +132,19 @@ impl Engine {
         name: &ScheduleName,
         expected: Expected,
     ) -> Result<(), ScheduleError> {
+        self.drop_schedule(tenant, name, false, expected).await
+    }
+
+    /// The same; `managed` says whether the order comes from the configuration.
+    pub(crate) async fn drop_schedule(
+        &self,
+        tenant: &TenantName,
+        name: &ScheduleName,
+        managed: bool,
+        expected: Expected,
+    ) -> Result<(), ScheduleError> {
         let (tenant, name) = (tenant.clone(), name.clone());
-        let delete = DeleteSchedule { tenant, name, managed: false, expected };
+        let delete = DeleteSchedule { tenant, name, managed, expected };
         let change = self.store().delete_schedule(delete).await?;
         self.changed_schedule(change).map(|_| ())
     }

@@ -14,7 +14,7 @@ use crate::attached_sessions::AttachedSessions;
 use crate::cascade::Cascade;
 use crate::coordinator::Coordinator;
 use crate::keep_alive::KeepAlive;
-use crate::leader::{Candidate, Leadership};
+use crate::leader::Candidate;
 use crate::observer::Observer;
 use crate::renewal::Renewal;
 use crate::retention::{self, Sweeper};
@@ -79,7 +79,7 @@ impl Inner {
 
     /// Starts the campaign for leadership and the loops that only the leader runs.
     fn start_leading(&self) {
-        let lead = Leadership::default();
+        let lead = &self.leadership;
         let candidate = Candidate {
             renewal: Renewal { ttl: self.config.session_ttl },
             store: Arc::clone(&self.store),
@@ -100,7 +100,7 @@ impl Inner {
             sessions: Arc::clone(&self.sessions),
             bell: Arc::clone(&self.schedule_bell),
         };
-        self.loops.spawn(coordinator.run(lead, self.stop.clone()));
+        self.loops.spawn(coordinator.run(lead.clone(), self.stop.clone()));
     }
 }
 

@@ -133,7 +133,7 @@ impl Faults {
         *self.undecidable.lock().unwrap() = schedule;
     }
 
-    /// Whether calls that decide slots answer that the store is unavailable.
+    /// Whether calls that read changed schedules or decide slots answer that the store is unavailable.
     pub(crate) fn set_schedules_fail(&self, fail: bool) {
         self.schedules_fail.store(fail, Ordering::SeqCst);
     }
@@ -200,6 +200,7 @@ impl Faults {
             "settings" if self.damaged.load(Ordering::SeqCst) => {
                 Err(Error::Corrupt { table: "settings", column: "body", id: "1".to_owned() })
             }
+            "schedules_changed" => unavailable_if(&self.schedules_fail),
             "decide_slots" => self.before_decisions(call.argument::<Vec<Decide>>().unwrap()),
             "place" => self.before_place().await,
             _ => Ok(()),

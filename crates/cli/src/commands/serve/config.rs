@@ -1,6 +1,7 @@
 //! The configuration of `duly serve`: a flag, else the environment, else the file, else the default.
 
 mod file;
+mod schedules;
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +63,7 @@ impl Config {
             allow_shell: args.allow_shell,
             samples: false,
             tenants: Tenants::ByHeader,
+            schedules: file.schedules.map(schedules::read).transpose()?,
             #[cfg(feature = "planted-bugs")]
             planted_bug: args.planted_bug,
         };

@@ -10,6 +10,7 @@ use duly_core::node::Role;
 use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::args::{self, LogLevel, session_ttl};
 use crate::exit::Usage;
@@ -34,6 +35,9 @@ pub(super) struct File {
     pub(super) outbound: Outbound,
     #[serde(default)]
     pub(super) log: Log,
+    /// Those that the leader keeps. Without the key it changes none; with an empty list it deletes those
+    /// of an earlier file.
+    pub(super) schedules: Option<Vec<Map<String, Value>>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -80,3 +80,32 @@ fn a_mistake_is_named_and_never_shows_the_password() {
     }
     assert!(config(&[], "listen: 127.0.0.1:1").unwrap_err().contains("--store"));
 }
+
+const SCHEDULE: &str = "{tenant: default, name: report, cron: '0 8 * * *', task: {type: echo}}";
+
+#[test]
+fn schedules_are_read_as_the_interface_reads_them() {
+    let passed = "{tenant: acme, name: once, at: '2001-01-01T00:00:00Z', task: {type: echo}}";
+    let schedules = |list: &str| {
+        let text = format!("schedules: {list}");
+        config(&["--store", "sqlite:x.db"], &text).map(|config| config.plan.schedules)
+    };
+    let read = schedules(&format!("[{SCHEDULE}, {passed}]")).unwrap().unwrap();
+    let found: Vec<_> = read.iter().map(|it| (it.tenant.as_str(), it.name.as_str())).collect();
+    assert_eq!(found, [("default", "report"), ("acme", "once")]);
+    assert!(read.iter().all(|it| it.schedule.managed));
+    assert!(schedules("[]").unwrap().unwrap().is_empty());
+    let absent = config(&["--store", "sqlite:x.db"], "").unwrap();
+    assert!(absent.plan.schedules.is_none());
+    for (list, words) in [
+        ("[{name: x}]", ["schedules[0]: /tenant is required", "/cron give exactly one"]),
+        ("[{tenant: Bad, name: x, every: 1s, task: {type: echo}}]", ["/tenant", "must match"]),
+        ("[{tenant: a, name: x, every: 0s, task: {typ: echo}}]", ["/every", "/task/typ"]),
+        (&format!("[{SCHEDULE}, {SCHEDULE}]"), ["schedules[1]", "report is given twice"]),
+    ] {
+        let error = schedules(list).unwrap_err();
+        for word in words {
+            assert!(error.contains(word), "{word:?} is not in {error:?}");
+        }
+    }
+}
