@@ -1,10 +1,11 @@
 //! Cancel, replay, retry, delete and edit one task.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use duly_core::id::TaskId;
 use duly_core::limits::RUN_AHEAD;
-use duly_core::name::TenantName;
+use duly_core::name::{TenantName, is_reserved};
 use duly_core::ports::store::{
     self, CancelTasks, Controlled, DeleteTasks, EditTask, Replay, ReplayTasks, RetryTasks,
     TaskChange,
@@ -128,6 +129,7 @@ impl Engine {
             return Err(Error::TooFarAhead);
         }
         let Change { payload, priority, start, retries, timeout, labels } = change;
+        let labels = labels.map(|new| with_reserved(new, &task.labels));
         let change = TaskChange { payload, priority, start, retries, timeout, labels };
         let order = EditTask { tenant: tenant.clone(), task: id, change };
         let answer = self.store().edit(order).await?;
@@ -146,4 +148,14 @@ impl Engine {
             _ => Err(Error::NotFound),
         }
     }
+}
+
+/// New labels of a task, with those that say which schedule it comes from. These never change, so nothing
+/// can come between reading and writing them.
+fn with_reserved(
+    new: BTreeMap<String, String>,
+    old: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let kept = old.iter().filter(|(key, _)| is_reserved(key));
+    kept.map(|(key, value)| (key.clone(), value.clone())).chain(new).collect()
 }

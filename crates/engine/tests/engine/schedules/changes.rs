@@ -1,5 +1,7 @@
 //! Edits, pauses, triggers and deletions.
 
+use duly_core::submit::Change;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -52,6 +54,27 @@ async fn labels_and_notes_change_without_withdrawing_slots() {
     assert_eq!((after.rule.labels["a"].as_str(), after.rule.note.as_deref()), ("b", Some("why")));
     settle().await;
     assert_eq!(slots(&world.tasks_of("s").await), waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_labels_of_a_task_do_not_hide_where_it_comes_from() {
+    let world = World::new().await;
+    world.put(overlapping("allow", every("10s"))).await;
+    settle().await;
+    let waiting = world.tasks_of("s").await;
+    let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    let change = Change {
+        payload: None,
+        priority: None,
+        start: None,
+        retries: None,
+        timeout: None,
+        labels: Some(labels),
+    };
+    let edited = world.engine.edit(&tenant(), waiting[0].id, change).await.unwrap();
+    assert_eq!(edited.labels["a"], "b");
+    assert_eq!(slot_of(&edited), slot_of(&waiting[0]));
+    assert_eq!(slots(&world.tasks_of("s").await), slots(&waiting));
 }
 
 #[tokio::test(start_paused = true)]
