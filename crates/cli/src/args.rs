@@ -153,6 +153,10 @@ pub(crate) struct DevArgs {
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,
+    /// Set the clock of the server ahead
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "DURATION", hide = true, value_parser = duration)]
+    pub(crate) clock_ahead: Option<Duration>,
 }
 
 /// Flags of every command that calls a server.

@@ -52,6 +52,29 @@ fn wall() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The machine's clock, ahead by a fixed time: for tests of servers that were down for long.
+#[cfg(feature = "planted-bugs")]
+#[derive(Debug)]
+pub struct ClockAhead {
+    clock: SystemClock,
+    by: Duration,
+}
+
+#[cfg(feature = "planted-bugs")]
+impl ClockAhead {
+    /// A clock that is ahead by this time.
+    pub fn new(by: Duration) -> Self {
+        Self { clock: SystemClock::default(), by }
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Clock for ClockAhead {
+    fn now(&self) -> Timestamp {
+        self.clock.now().plus(self.by)
+    }
+}
+
 /// A clock that stands until it is moved.
 #[derive(Debug)]
 pub struct ManualClock {

@@ -47,6 +47,8 @@ fn plan(args: &DevArgs) -> Plan {
         schedules: None,
         #[cfg(feature = "planted-bugs")]
         planted_bug: args.planted_bug,
+        #[cfg(feature = "planted-bugs")]
+        clock_ahead: args.clock_ahead,
     }
 }
 

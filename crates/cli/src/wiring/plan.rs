@@ -37,6 +37,9 @@ pub(crate) struct Plan {
     /// A bug that the tests must catch.
     #[cfg(feature = "planted-bugs")]
     pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,
+    /// How far the clock of a SQLite store is ahead of the machine's.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) clock_ahead: Option<Duration>,
 }
 
 impl Plan {

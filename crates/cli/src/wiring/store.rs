@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{Rules, Store};
 use duly_store::clock::SystemClock;
 use duly_store::postgres::schema::Migration;
@@ -101,7 +102,7 @@ pub(super) async fn open(plan: &Plan) -> anyhow::Result<OpenedStore> {
     let rules = Rules { loss_limit: plan.loss_limit };
     match &plan.store {
         StoreLocation::Sqlite(path) => {
-            let store = SqliteStore::open(path, Arc::new(SystemClock::default()), rules)?;
+            let store = SqliteStore::open(path, clock(plan), rules)?;
             let reclaimed = store.reclaimed();
             #[cfg(feature = "planted-bugs")]
             let store = match plan.planted_bug {
@@ -120,6 +121,20 @@ pub(super) async fn open(plan: &Plan) -> anyhow::Result<OpenedStore> {
             };
             Ok(OpenedStore { store: Arc::new(store), reclaimed: 0 })
         }
+    }
+}
+
+/// The clock of a store that has no server of its own.
+#[cfg(not(feature = "planted-bugs"))]
+fn clock(_plan: &Plan) -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
+}
+
+#[cfg(feature = "planted-bugs")]
+fn clock(plan: &Plan) -> Arc<dyn Clock> {
+    match plan.clock_ahead {
+        None => Arc::new(SystemClock::default()),
+        Some(by) => Arc::new(duly_store::clock::ClockAhead::new(by)),
     }
 }
 

@@ -5,6 +5,8 @@ mod backup;
 mod bulk;
 mod durability;
 mod faults;
+#[cfg(feature = "planted-bugs")]
+mod missed_slots;
 mod remote;
 
 const DULY: &str = env!("CARGO_BIN_EXE_duly");

@@ -66,6 +66,8 @@ impl Config {
             schedules: file.schedules.map(schedules::read).transpose()?,
             #[cfg(feature = "planted-bugs")]
             planted_bug: args.planted_bug,
+            #[cfg(feature = "planted-bugs")]
+            clock_ahead: None,
         };
         Ok(Self {
             plan,
