@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use duly_core::limits::SCHEDULES;
 use duly_core::name::{ScheduleName, TenantName};
@@ -26,6 +26,8 @@ pub(super) const STEPS: usize = 2;
 /// Schedules that fire every second, every other one of which is decided at its slot and not before.
 const BUSY: usize = 500;
 const SECONDS: usize = 10;
+/// The time to create them in, so that creating is not measured with them.
+const CREATION: Duration = Duration::from_secs(5);
 /// Callers that create schedules.
 const CALLERS: usize = 64;
 
@@ -51,7 +53,12 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     let (late, mut lateness) = mpsc::unbounded_channel();
     let worker = world.work(Lateness { clock: SystemClock::default(), late }).await?;
     let policy = |number: usize| if number.is_multiple_of(2) { "skip" } else { "allow" };
-    create(&world.engine, "busy", BUSY, move |number| every_second(policy(number))).await?;
+    let start_at = SystemClock::default().now().plus(CREATION).to_string();
+    let busy = move |number| ScheduleDraft {
+        start_at: Some(start_at.clone()),
+        ..every_second(policy(number))
+    };
+    create(&world.engine, "busy", BUSY, busy).await?;
     let mut millis = Vec::with_capacity(BUSY * SECONDS);
     while millis.len() < BUSY * SECONDS {
         millis.push(lateness.recv().await.expect("the handler lives"));
