@@ -35,6 +35,11 @@ pub struct WorkflowId(Uuid);
 #[serde(transparent)]
 pub struct ScheduleId(Uuid);
 
+/// Names one API key for ever. It is no secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeyId(Uuid);
+
 /// The text is not a UUID.
 #[derive(Debug, thiserror::Error)]
 #[error("not a UUID, such as 01920000-0000-7000-8000-000000000000")]
@@ -113,6 +118,13 @@ impl ScheduleId {
     }
 }
 
+impl KeyId {
+    /// Makes a UUIDv7 from the time the key was created.
+    pub fn mint(now: Timestamp, random: u64) -> Self {
+        Self(TaskId::mint(now, 0, random).0)
+    }
+}
+
 impl NodeId {
     /// The one that has a store open which only one process can open.
     pub const ONLY: Self = Self(Uuid::nil());
@@ -157,6 +169,7 @@ uuid_id!(SessionId);
 uuid_id!(NodeId);
 uuid_id!(WorkflowId);
 uuid_id!(ScheduleId);
+uuid_id!(KeyId);
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod access;
+pub mod audit;
 pub mod back_off;
 pub mod bulk;
 pub mod duration;
@@ -15,6 +16,7 @@ pub mod error_group;
 pub mod filter;
 pub mod id;
 pub mod json;
+pub mod key;
 pub mod lease;
 pub mod limits;
 pub mod log;
@@ -28,5 +30,6 @@ pub mod state;
 pub mod submit;
 pub mod task;
 pub mod template;
+pub mod tenant;
 pub mod time;
 pub mod workflow;

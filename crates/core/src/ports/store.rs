@@ -8,9 +8,11 @@
 //!   and the state RUNNING.
 //! - Time is the store's own.
 
+mod audit;
 mod bulk;
 mod dead_letters;
 mod hint;
+mod keys;
 mod leader;
 mod nodes;
 mod queues;
@@ -20,6 +22,7 @@ mod schedules;
 mod sessions;
 mod settings;
 mod snapshots;
+mod tenants;
 mod workflows;
 
 use std::collections::{BTreeMap, HashSet};
@@ -37,11 +40,13 @@ use crate::submit::Start;
 use crate::task::{Attempt, NewTask, Priority, Task};
 use crate::time::Timestamp;
 
+pub use self::audit::{AuditLog, ListAudit};
 pub use self::bulk::{Bulk, BulkStep, CountTasks, DeleteTasks, Order, TaskCount};
 pub use self::dead_letters::{
     DeadGroup, DeadGroups, DeadLetters, DeadList, DeadPosition, GroupDead, ListDead,
 };
 pub use self::hint::Hint;
+pub use self::keys::{Keys, ListKeys, NewKey};
 pub use self::leader::{Leader, Leadership};
 pub use self::nodes::{JoinNode, NodeState, Nodes};
 pub use self::queues::{
@@ -60,6 +65,7 @@ pub use self::sessions::{
 };
 pub use self::settings::{ListSettings, Put, PutSettings, SettingsLog, VersionedSettings};
 pub use self::snapshots::{CopyProgress, Snapshot, Snapshots};
+pub use self::tenants::{PutTenant, TenantChange, TenantRecords};
 pub use self::workflows::{
     Cascaded, Edge, Graph, ListWorkflows, Node, Parent, ReplayedDownstream, SubmittedWorkflow,
     WorkflowChange, WorkflowList, WorkflowState, Workflows,

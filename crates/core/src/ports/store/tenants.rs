@@ -1,0 +1,54 @@
+//! What the installation's admins have recorded about tenants.
+
+use async_trait::async_trait;
+
+use super::{Expected, Result};
+use crate::name::TenantName;
+use crate::tenant::{Quotas, TenantRecord, TenantSettings};
+
+/// A tenant's record, to create or to replace.
+#[derive(Clone, Debug)]
+pub struct PutTenant {
+    /// Whose.
+    pub name: TenantName,
+    /// Whether it is suspended: it may not submit, and none of its tasks is granted.
+    pub suspended: bool,
+    /// For people.
+    pub note: Option<String>,
+    /// Its limits.
+    pub quotas: Quotas,
+    /// What it sets for itself.
+    pub settings: TenantSettings,
+    /// The version that it is based on.
+    pub expected: Expected,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TenantChange {
+    /// The record is so now.
+    Done {
+        /// As it is stored.
+        record: Box<TenantRecord>,
+        /// Whether there was none before.
+        created: bool,
+    },
+    /// It is at another version, or there is one although none was expected. Nothing changed.
+    Conflict {
+        /// Its version; none if there is no record.
+        version: Option<u64>,
+    },
+}
+
+/// Tenants. Who has no record has no limits of its own.
+#[async_trait]
+pub trait TenantRecords {
+    /// Records by name, behind `after`; at most `limit`.
+    async fn tenants(&self, after: Option<TenantName>, limit: u32) -> Result<Vec<TenantRecord>>;
+
+    /// One record.
+    async fn tenant(&self, name: &TenantName) -> Result<Option<TenantRecord>>;
+
+    /// Creates or replaces a record. After a suspension is answered, no task of the tenant is granted.
+    async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange>;
+}
