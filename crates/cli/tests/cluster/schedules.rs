@@ -52,7 +52,7 @@ fn name(number: usize) -> String {
 /// Every third task is longer than the time to the next slot.
 fn definition(number: usize) -> String {
     let (overlap, misfire) = policy(number);
-    let seconds = if number.is_multiple_of(3) { 1.2 } else { 0.01 };
+    let seconds = if number.is_multiple_of(3) { 1.8 } else { 0.01 };
     let task = json!({"type": "sleep", "payload": {"seconds": seconds}});
     json!({"every": "1s", "overlap": overlap, "misfire": misfire, "task": task}).to_string()
 }
@@ -115,11 +115,13 @@ async fn judge(cluster: &Cluster, schedules: &[ScheduleView], seen: &[Seen]) -> 
     for (number, (schedule, seen)) in schedules.iter().zip(seen).enumerate() {
         let (overlap, misfire) = policy(number);
         let what = format!("{} ({overlap}, {misfire})", schedule.name);
-        let stored = tasks_of(cluster, &schedule.name).await?;
+        let tasks = tasks_of(cluster, &schedule.name).await?;
+        let stored: BTreeSet<Timestamp> = tasks.iter().map(|task| task.slot).collect();
+        assert_eq!(stored.len(), tasks.len(), "{what}: a slot has two tasks");
         let skipped: Vec<_> = seen.slots.values().filter(|slot| slot.skipped.is_some()).collect();
         assert_every_second(&what, schedule.created_at, seen, &stored);
-        assert!(stored.values().all(|count| *count == 1), "{what}: {stored:?}");
-        assert!(skipped.iter().all(|slot| !stored.contains_key(&slot.slot)), "{what}: ran, too");
+        assert!(skipped.iter().all(|slot| !stored.contains(&slot.slot)), "{what}: ran, too");
+        assert_overlap(&what, overlap, &tasks, &skipped);
         let allowed: &[&str] = match overlap {
             Overlap::Allow | Overlap::CancelOther => &[],
             Overlap::Skip => &["OVERLAP"],
@@ -148,19 +150,65 @@ const LATE: &str =
     FROM duly.task
     WHERE epoch = 1 AND split_part(labels::json ->> 'duly.schedule', '-', 3)::integer % 4 = 2";
 
-/// How many tasks each slot of a schedule has, in the database itself.
-async fn tasks_of(cluster: &Cluster, name: &str) -> anyhow::Result<BTreeMap<Timestamp, usize>> {
+/// The task of a slot, as the database has it.
+#[derive(Debug)]
+struct SlotTask {
+    slot: Timestamp,
+    created_at: i64,
+    finished_at: Option<i64>,
+}
+
+impl SlotTask {
+    /// Whether it surely had ended at this instant. A transaction that ends a task may commit
+    /// somewhat later than the time that it writes.
+    fn had_ended(&self, at: i64) -> bool {
+        self.finished_at.is_some_and(|end| end + TOLERANCE < at)
+    }
+
+    /// Whether it surely had not.
+    fn was_open(&self, at: i64) -> bool {
+        self.finished_at.is_none_or(|end| end > at + TOLERANCE)
+    }
+}
+
+/// By how much the times of two transactions may differ from their order, in milliseconds.
+const TOLERANCE: i64 = 500;
+
+/// The tasks of a schedule by slot, from the database itself.
+async fn tasks_of(cluster: &Cluster, name: &str) -> anyhow::Result<Vec<SlotTask>> {
     let (client, connection) =
         tokio_postgres::connect(&cluster.scratch.url(), tokio_postgres::NoTls).await?;
     let mut driver = tokio::task::JoinSet::new();
     driver.spawn(connection);
-    let select = "SELECT labels::json ->> 'duly.slot' FROM duly.task
+    let select = "SELECT labels::json ->> 'duly.slot', created_at, finished_at FROM duly.task
         WHERE labels::json ->> 'duly.schedule' = $1";
-    let mut tasks = BTreeMap::new();
+    let mut tasks = Vec::new();
     for row in client.query(select, &[&name]).await? {
-        *tasks.entry(Timestamp::parse(row.try_get(0)?)?).or_default() += 1;
+        let slot = Timestamp::parse(row.try_get(0)?)?;
+        tasks.push(SlotTask { slot, created_at: row.try_get(1)?, finished_at: row.try_get(2)? });
     }
+    tasks.sort_by_key(|task| task.slot);
     Ok(tasks)
+}
+
+/// A slot runs if the policy has room for it, and is skipped only if it has none.
+fn assert_overlap(what: &str, overlap: Overlap, tasks: &[SlotTask], skipped: &[&SlotView]) {
+    // How many tasks may be open before a slot is skipped; without a limit, none is.
+    let room = match overlap {
+        Overlap::Allow | Overlap::CancelOther => return,
+        Overlap::Skip => 1,
+        Overlap::BufferOne => 2,
+    };
+    for slot in skipped {
+        let earlier = tasks.iter().rev().filter(|task| task.slot < slot.slot);
+        let ended = earlier.take(room).find(|task| task.had_ended(slot.slot.millis()));
+        assert!(ended.is_none(), "{what}: skipped {:?} although {ended:?} had ended", slot.slot);
+    }
+    for window in tasks.windows(room + 1) {
+        let (first, last) = (&window[0], &window[room]);
+        let open = first.was_open(last.created_at);
+        assert!(!open, "{what}: stored {last:?} although {first:?} was open");
+    }
 }
 
 /// From the second after its creation to the last that was decided, none is missing.
@@ -168,10 +216,10 @@ fn assert_every_second(
     what: &str,
     created_at: Timestamp,
     seen: &Seen,
-    stored: &BTreeMap<Timestamp, usize>,
+    stored: &BTreeSet<Timestamp>,
 ) {
     let decided: BTreeSet<i64> =
-        seen.slots.keys().chain(stored.keys()).map(|slot| slot.millis()).collect();
+        seen.slots.keys().chain(stored).map(|slot| slot.millis()).collect();
     let first = (created_at.millis() / 1000 + 1) * 1000;
     let last = decided.last().copied().unwrap_or(first);
     let missing: Vec<_> =
