@@ -104,7 +104,8 @@ impl PostgresStore {
         let (config, connector) = open::address(url)?;
         open::prepare(&config, &connector).await?;
         let broken = |fault: Fault| open::faulty(open::place(&config), &fault);
-        let pool = Pool::new(&config, connector.clone(), clock).map_err(broken)?;
+        let reads_as_query = open::may_read_as_query(&config, &connector).await?;
+        let pool = Pool::new(&config, connector.clone(), clock, reads_as_query).map_err(broken)?;
         let node = Arc::new(Node::join(pool, rules).await.map_err(broken)?);
         let mut background = JoinSet::new();
         let one = Arc::clone(&node);

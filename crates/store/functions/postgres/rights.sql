@@ -1,4 +1,4 @@
--- Creates the roles duly_engine (for nodes), duly_query (for queries) and duly_application (for
+-- Creates the roles duly_engine (for nodes), duly_query (for what callers read) and duly_application (for
 -- applications that submit and finish tasks in their own transactions) and gives them their rights. An
 -- installation grants them to its users. A user who may not create roles uses those that exist. Answers
 -- with the roles that are missing. May be repeated: it runs whenever the functions are replaced.
@@ -35,8 +35,21 @@ BEGIN
         EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO duly_engine', current_database());
     END IF;
     IF NOT 'duly_query' = ANY (missing) THEN
-        GRANT SELECT ON ALL TABLES IN SCHEMA duly TO duly_query;
-        ALTER DEFAULT PRIVILEGES IN SCHEMA duly GRANT SELECT ON TABLES TO duly_query;
+        -- Earlier versions granted it all tables, also those to come.
+        ALTER DEFAULT PRIVILEGES IN SCHEMA duly REVOKE SELECT ON TABLES FROM duly_query;
+        REVOKE ALL ON ALL TABLES IN SCHEMA duly FROM duly_query;
+    END IF;
+    IF NOT missing && ARRAY['duly_engine', 'duly_query'] THEN
+        PERFORM duly.limit_rows_to_tenants();
+        BEGIN
+            -- So that nodes can read as duly_query.
+            IF NOT pg_has_role('duly_engine', 'duly_query', 'MEMBER') THEN
+                GRANT duly_query TO duly_engine;
+            END IF;
+        EXCEPTION
+            WHEN unique_violation OR insufficient_privilege THEN
+                NULL; -- roles belong to the server: another database has just done it, or an admin has to
+        END;
     END IF;
     IF NOT 'duly_application' = ANY (missing) THEN
         GRANT EXECUTE ON FUNCTION duly.submit, duly.finish TO duly_application;

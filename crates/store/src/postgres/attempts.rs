@@ -6,7 +6,6 @@ use duly_core::name::TenantName;
 use duly_core::task::Attempt;
 
 use super::error::Result;
-use super::snapshot::Snapshot;
 use super::{PostgresStore, reports, row, tasks};
 
 /// The attempts of a task that have ended; nothing if it is absent.
@@ -17,7 +16,7 @@ pub(super) async fn attempts(
 ) -> Result<Option<Vec<Attempt>>> {
     let id = row::uuid(id);
     let mut client = store.pool.get().await?;
-    let snapshot = Snapshot::take(&mut client).await?;
+    let snapshot = store.pool.snapshot(&mut client, tenant).await?;
     let found = snapshot.query_opt(&tasks::one(), &[&id, &tenant.as_str()]).await?;
     let Some(found) = found else { return Ok(None) };
     let mut logs = reports::excerpts(&snapshot, id).await?;

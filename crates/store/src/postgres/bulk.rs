@@ -16,7 +16,7 @@ use super::{PostgresStore, error, row};
 impl Bulk for PostgresStore {
     async fn count(&self, which: CountTasks) -> Result<TaskCount> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &which.tenant).await?;
         Ok(count(&snapshot, &which).await?)
     }
 

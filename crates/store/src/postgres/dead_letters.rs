@@ -24,7 +24,7 @@ use super::{PostgresStore, row};
 impl DeadLetters for PostgresStore {
     async fn dead_letters(&self, page: ListDead) -> store::Result<DeadList> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &page.tenant).await?;
         let Page { tasks, next_before, scanned, partial } = find(&snapshot, &page).await?;
         let next_before = next_before.map(DeadLetterPosition::decode);
         Ok(DeadList { tasks, next_before, scanned, partial })
@@ -32,7 +32,7 @@ impl DeadLetters for PostgresStore {
 
     async fn dead_groups(&self, which: GroupDead) -> store::Result<DeadGroups> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &which.tenant).await?;
         Ok(groups::groups(&snapshot, &which).await?)
     }
 }

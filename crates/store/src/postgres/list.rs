@@ -28,7 +28,7 @@ use super::{PostgresStore, row};
 /// One page of a tenant's tasks.
 pub(super) async fn list(store: &PostgresStore, page: ListTasks) -> Result<TaskList> {
     let mut client = store.pool.get().await?;
-    let snapshot = Snapshot::take(&mut client).await?;
+    let snapshot = store.pool.snapshot(&mut client, &page.tenant).await?;
     let Page { tasks, next_before, scanned, partial } = find(&snapshot, &page).await?;
     Ok(TaskList { tasks, next_before: next_before.map(row::task_id), scanned, partial })
 }

@@ -102,6 +102,27 @@ pub(super) async fn prepare(config: &Config, tls: &MakeRustlsConnect) -> Result<
     }
 }
 
+/// Whether this user may read as `duly_query`, which sees the rows of one tenant only. The condition of
+/// each statement limits it to the tenant, too; so a node without the right goes on.
+pub(super) async fn may_read_as_query(
+    config: &Config,
+    tls: &MakeRustlsConnect,
+) -> Result<bool, OpenError> {
+    let (client, _driver) = connect(config, tls).await?;
+    let may = "SELECT coalesce(pg_has_role(to_regrole('duly_query'), 'MEMBER'), false)
+        AND has_table_privilege(to_regrole('duly_query'), 'duly.task', 'SELECT')";
+    let row = client.query_one(may, &[]).await;
+    let may: Result<bool, _> = row.and_then(|row| row.try_get(0));
+    let may = may.map_err(|error| broken(&place(config), &error))?;
+    if !may {
+        tracing::warn!(
+            "this user of the database may not read as duly_query, so row-level security does not \
+             guard what tenants read; let an administrator GRANT duly_query TO duly_engine"
+        );
+    }
+    Ok(may)
+}
+
 /// A connection to a database that can be used, and what drives it.
 pub(super) async fn connect(
     config: &Config,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Client, Manager, ManagerConfig, RecyclingMethod, Runtime};
+use duly_core::name::TenantName;
 use duly_core::ports::clock::Clock;
 use parking_lot::RwLock;
 use tokio_postgres::types::ToSql;
@@ -12,9 +13,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{Fault, Result};
 use super::migrate::{self, Newer};
+use super::snapshot::Snapshot;
 
 /// More would only fight for the server's cores; batches, not connections, make it fast.
-const CONNECTIONS: usize = 6;
+pub(super) const CONNECTIONS: usize = 6;
 /// How long a call waits for a connection.
 const WAIT: Duration = Duration::from_secs(10);
 /// How long a connection may take to come about.
@@ -48,6 +50,8 @@ pub(super) struct Pool {
     inner: deadpool_postgres::Pool,
     /// What tests go by instead of the server's clock.
     clock: Option<Arc<dyn Clock>>,
+    /// Whether the node's user may read as `duly_query`.
+    reads_as_query: bool,
     /// Why nothing may be asked of the server any more.
     outdated: RwLock<Option<Newer>>,
 }
@@ -57,6 +61,7 @@ impl Pool {
         config: &Config,
         tls: MakeRustlsConnect,
         clock: Option<Arc<dyn Clock>>,
+        reads_as_query: bool,
     ) -> Result<Self> {
         // What was left open by a caller that went away is rolled back before the next statement.
         let recycling_method = RecyclingMethod::Fast;
@@ -69,7 +74,7 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Fault::NoConnection(error.to_string()))?;
-        Ok(Self { inner, clock, outdated: RwLock::default() })
+        Ok(Self { inner, clock, reads_as_query, outdated: RwLock::default() })
     }
 
     /// A connection, until it is dropped; none to a database that is for newer nodes.
@@ -96,6 +101,19 @@ impl Pool {
             client.batch_execute(&format!("SET duly.now_ms = {now}")).await?;
         }
         Ok(client)
+    }
+
+    /// What a tenant has at one moment, as this connection reads it.
+    pub(super) async fn snapshot<'a>(
+        &self,
+        client: &'a mut Client,
+        tenant: &TenantName,
+    ) -> Result<Snapshot<'a>> {
+        if self.reads_as_query {
+            Snapshot::of_tenant(client, tenant).await
+        } else {
+            Snapshot::take(client).await
+        }
     }
 
     /// Rows of one statement that needs no transaction.

@@ -24,7 +24,7 @@ use super::{PostgresStore, row};
 impl Queues for PostgresStore {
     async fn queues(&self, page: ListQueues) -> store::Result<QueueList> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &page.tenant).await?;
         Ok(list(&snapshot, &page).await?)
     }
 
@@ -34,7 +34,7 @@ impl Queues for PostgresStore {
         queue: &QueueName,
     ) -> store::Result<Option<QueueState>> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
         if snapshot.query_opt(KNOWN, &[&tenant.as_str(), &queue.as_str()]).await?.is_none() {
             return Ok(None);
         }
@@ -57,7 +57,7 @@ impl Queues for PostgresStore {
 
     async fn place(&self, tenant: &TenantName, id: TaskId) -> store::Result<Option<QueuePosition>> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
         Ok(place::place(&snapshot, tenant, id).await?)
     }
 }

@@ -26,7 +26,7 @@ impl Reports for PostgresStore {
     async fn logs(&self, read: ReadLogs) -> store::Result<Option<LogPage>> {
         let mut client = self.pool.get().await?;
         // One moment, so that a run that has ended is read with all it has logged.
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &read.tenant).await?;
         let Some(live) = is_live(&snapshot, &read).await? else { return Ok(None) };
         let (parts, next) = (Vec::new(), read.after);
         Ok(Some(fill(&snapshot, &read, LogPage { parts, next, live }).await?))

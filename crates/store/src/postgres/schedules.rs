@@ -35,13 +35,15 @@ impl Schedules for PostgresStore {
 
     async fn schedule(&self, tenant: &TenantName, name: &ScheduleName) -> Result<Option<Schedule>> {
         let select = select("get", NAMED);
-        let found = self.pool.query(&select, &[&tenant.as_str(), &name.as_str()]).await?;
-        Ok(found.first().map(decode).transpose()?)
+        let mut client = self.pool.get().await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
+        let found = snapshot.query_opt(&select, &[&tenant.as_str(), &name.as_str()]).await?;
+        Ok(found.as_ref().map(decode).transpose()?)
     }
 
     async fn schedules(&self, page: ListSchedules) -> Result<ScheduleList> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &page.tenant).await?;
         Ok(list(&snapshot, &page).await?)
     }
 
@@ -84,7 +86,7 @@ impl Schedules for PostgresStore {
         name: &ScheduleName,
     ) -> Result<Option<Vec<SlotRecord>>> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
         Ok(records(&snapshot, tenant, name).await?)
     }
 }

@@ -6,7 +6,6 @@ use duly_core::name::Lane;
 use tokio_postgres::types::ToSql;
 
 use super::error::Result;
-use super::snapshot::Snapshot;
 use super::{PostgresStore, row};
 
 /// Of those that are open, the newest.
@@ -19,7 +18,7 @@ const SERVING: &str = "/* session.serving */ SELECT id FROM (
 /// Which open sessions of other processes serve a lane.
 pub(super) async fn serving(store: &PostgresStore, lane: &Lane) -> Result<Vec<SessionId>> {
     let mut client = store.pool.get().await?;
-    let snapshot = Snapshot::take(&mut client).await?;
+    let snapshot = store.pool.snapshot(&mut client, &lane.tenant).await?;
     let (tenant, queue) = (lane.tenant.as_str(), lane.queue.as_str());
     let (task_type, rows) = (lane.task_type.as_str(), i64::from(SERVING_ROWS));
     let asked: [&(dyn ToSql + Sync); 5] = [&store.id, &tenant, &task_type, &queue, &rows];

@@ -58,13 +58,14 @@ impl Leases for PostgresStore {
 impl PostgresStore {
     /// One task of a tenant.
     async fn read(&self, tenant: &TenantName, id: TaskId) -> Result<Option<Task>> {
-        let found = self.pool.query(&one(), &[&row::uuid(id), &tenant.as_str()]).await?;
-        let Some(found) = found.first() else { return Ok(None) };
-        let mut tasks = [row::task(found)?];
-        let linked = Linked::read(found)?;
+        let mut client = self.pool.get().await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
+        let found = snapshot.query_opt(&one(), &[&row::uuid(id), &tenant.as_str()]).await?;
+        let Some(found) = found else { return Ok(None) };
+        let mut tasks = [row::task(&found)?];
+        let linked = Linked::read(&found)?;
         if linked.is_shown() {
-            let client = self.pool.get().await?;
-            links::fill(&client, &mut tasks, &[linked]).await?;
+            links::fill(snapshot.client(), &mut tasks, &[linked]).await?;
         }
         let [task] = tasks;
         Ok(Some(task))

@@ -33,19 +33,19 @@ impl Workflows for PostgresStore {
 
     async fn workflow(&self, tenant: &TenantName, id: WorkflowId) -> Result<Option<WorkflowState>> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
         Ok(graph::state(&snapshot, tenant, id).await?)
     }
 
     async fn workflows(&self, page: ListWorkflows) -> Result<WorkflowList> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, &page.tenant).await?;
         Ok(list(&snapshot, &page).await?)
     }
 
     async fn graph(&self, tenant: &TenantName, id: WorkflowId) -> Result<Option<Graph>> {
         let mut client = self.pool.get().await?;
-        let snapshot = Snapshot::take(&mut client).await?;
+        let snapshot = self.pool.snapshot(&mut client, tenant).await?;
         Ok(graph::graph(&snapshot, tenant, id).await?)
     }
 

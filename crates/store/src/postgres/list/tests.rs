@@ -65,7 +65,7 @@ async fn plan(rows: &TestRows, statement: &str, ids: Range<Uuid>, lanes: bool) -
         parameters.push(&lane);
     }
     let mut client = rows.store.pool.get().await.unwrap();
-    let snapshot = Snapshot::take(&mut client).await.unwrap();
+    let snapshot = rows.store.pool.snapshot(&mut client, &tenant).await.unwrap();
     let rows = snapshot.query(&format!("EXPLAIN {statement}"), &parameters).await.unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
