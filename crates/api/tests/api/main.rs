@@ -13,6 +13,7 @@ mod dead_letters;
 mod docs;
 mod edge;
 mod health;
+mod hostile;
 mod leases;
 mod list;
 mod nodes;

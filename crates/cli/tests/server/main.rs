@@ -8,5 +8,6 @@ mod faults;
 #[cfg(feature = "planted-bugs")]
 mod missed_slots;
 mod remote;
+mod security;
 
 const DULY: &str = env!("CARGO_BIN_EXE_duly");

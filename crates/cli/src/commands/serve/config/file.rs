@@ -60,6 +60,7 @@ pub(super) struct Session {
 #[serde(deny_unknown_fields)]
 pub(super) struct Outbound {
     pub(super) allow: Option<Vec<IpNet>>,
+    pub(super) ports: Option<Vec<u16>>,
 }
 
 #[derive(Default, Deserialize)]
