@@ -11,11 +11,11 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 6;
+pub(super) const VERSION: i32 = 7;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "dae0ebc405e2141803a9c7d7f2228e5ba750be13e7640e8227d84f9c634fa2e1";
+const CHECKSUM: &str = "7c24af4e5fb89296add71764cff415b26302698d820dd3808fc8dbd2d40d5e88";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
@@ -32,6 +32,7 @@ const FILES: &[&str] = &[
     include_str!("../../functions/postgres/request_hash.sql"),
     include_str!("../../functions/postgres/application_submit.sql"),
     include_str!("../../functions/postgres/application_finish.sql"),
+    include_str!("../../functions/postgres/audit.sql"),
     include_str!("../../functions/postgres/rights.sql"),
 ];
 
