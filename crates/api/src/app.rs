@@ -6,6 +6,7 @@ use duly_engine::Engine;
 use duly_engine::random::OsRandom;
 
 use crate::body::Budget;
+use crate::caller::Caller;
 use crate::config::Config;
 use crate::request_id::RequestIds;
 use crate::route_table::RouteTable;
@@ -30,6 +31,14 @@ impl App {
         let request_ids = RequestIds::new(config.instance);
         let (budget, random) = (Budget::default(), OsRandom::new());
         Self(Arc::new(Shared { engine, config, request_ids, budget, routes, random }))
+    }
+}
+
+impl App {
+    /// The engine for what a caller changes: the audit log tells who it was, and sessions are the caller's
+    /// own.
+    pub(crate) fn acting(&self, caller: &Caller) -> Engine {
+        self.engine.on_behalf_of(caller.author())
     }
 }
 

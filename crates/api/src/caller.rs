@@ -1,12 +1,16 @@
 //! Who calls: the tenant whose tasks a request may see, and the caller's identity.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use duly_core::audit::Author;
 use duly_core::name::TenantName;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
+use crate::request_id::RequestId;
 
 /// Selects the tenant, where [`Tenants::ByHeader`] is in effect.
 const HEADER: &str = "duly-tenant";
@@ -18,6 +22,25 @@ pub(crate) struct Caller {
     pub(crate) tenant: TenantName,
     /// Who sent the request.
     pub(crate) identity: Identity,
+    /// The id of the request.
+    request_id: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// Who makes the changes that the request asks for.
+    pub(crate) fn author(&self) -> Author {
+        let actor = match self.identity {
+            Identity::Anonymous => Arc::from(Author::ANONYMOUS),
+        };
+        Author { actor, request_id: self.request_id.clone() }
+    }
+
+    /// Whether the caller's roles are for the whole installation.
+    pub(crate) fn is_of_installation(&self) -> bool {
+        match self.identity {
+            Identity::Anonymous => true,
+        }
+    }
 }
 
 /// Who sent a request.
@@ -32,7 +55,8 @@ impl FromRequestParts<App> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let tenant = app.config.tenants.select(&parts.headers)?;
-        Ok(Self { tenant, identity: Identity::Anonymous })
+        let request_id = parts.extensions.get::<RequestId>().map(|id| Arc::from(id.as_str()));
+        Ok(Self { tenant, identity: Identity::Anonymous, request_id })
     }
 }
 

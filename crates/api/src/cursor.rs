@@ -107,6 +107,22 @@ impl CursorValue for SettingsPosition {
     }
 }
 
+/// A number of an entry of the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AuditPosition(pub(crate) u64);
+
+impl CursorValue for AuditPosition {
+    const LIST: &'static str = "audit";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.0.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(u64::from_be_bytes).map(Self)
+    }
+}
+
 impl CursorValue for LogPosition {
     const LIST: &'static str = "logs";
 

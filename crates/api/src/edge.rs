@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
+use crate::request_id::RequestId;
 use crate::{guard, request_id};
 
 /// Nothing of an API answer may run, load or be framed.
@@ -27,8 +28,9 @@ const DOCS_CSP: HeaderValue = HeaderValue::from_static(
 );
 
 /// Answers one request, whatever happens inside.
-pub(crate) async fn around(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn around(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let id = app.request_ids.of(request.headers());
+    request.extensions_mut().insert(RequestId(id.clone()));
     let is_docs = request.uri().path().starts_with("/docs");
     let response = match check(&app, &request) {
         Err(refused) => refused.into_response(),

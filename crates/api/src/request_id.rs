@@ -10,6 +10,16 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// The most characters taken from a caller.
 const MAX_CHARS: usize = 128;
 
+/// The id of a request, among its extensions.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) HeaderValue);
+
+impl RequestId {
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.to_str().expect("an id is plain ASCII")
+    }
+}
+
 /// Numbers the requests of one process.
 pub(crate) struct RequestIds {
     instance: u64,

@@ -1,6 +1,7 @@
 //! The routes, one file per noun.
 
 pub(crate) mod admin;
+pub(crate) mod audit;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
@@ -42,6 +43,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(nodes::routes())
         .merge(workers::routes())
         .merge(settings::routes())
+        .merge(audit::routes())
         .merge(admin::routes())
 }
 

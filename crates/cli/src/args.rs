@@ -1,5 +1,6 @@
 //! Flags and commands.
 
+mod audit;
 mod back_off;
 mod backup;
 mod bench;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT, LOSSES};
 
+pub(crate) use self::audit::AuditArgs;
 pub(crate) use self::backup::{BackupArgs, RestoreArgs};
 pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
@@ -100,6 +102,8 @@ pub(crate) enum Command {
     /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Show who changed what
+    Audit(AuditArgs),
     /// List the nodes of the server
     #[command(subcommand)]
     Node(NodeCommand),

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Bulk(bulk) => commands::bulk::run(bulk),
         Command::Queue(queue) => commands::queue::run(queue),
         Command::Dlq(dlq) => commands::dlq::run(dlq),
+        Command::Audit(audit) => commands::audit::run(&audit),
         Command::Settings(settings) => commands::settings::run(settings),
         Command::Node(node) => commands::node::run(node),
         Command::Migrate(migrate) => commands::migrate::run(migrate),

@@ -6,6 +6,8 @@
 pub mod wire;
 
 #[cfg(feature = "http")]
+mod audit;
+#[cfg(feature = "http")]
 mod backup;
 #[cfg(feature = "http")]
 mod bulk;
@@ -32,6 +34,8 @@ mod workers;
 #[cfg(feature = "http")]
 mod workflows;
 
+#[cfg(feature = "http")]
+pub use audit::AuditQuery;
 #[cfg(feature = "http")]
 pub use backup::Backup;
 #[cfg(feature = "http")]

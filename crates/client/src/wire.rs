@@ -2,6 +2,7 @@
 //! added.
 
 pub mod attempt;
+pub mod audit;
 pub mod backup;
 pub mod batch;
 pub mod bulk;
@@ -23,6 +24,7 @@ pub mod worker;
 pub mod workflow;
 
 pub use attempt::{AttemptPage, AttemptView};
+pub use audit::{AuditEntryView, AuditPage};
 pub use backup::BackupState;
 pub use batch::{BatchAnswer, BatchItem};
 pub use bulk::{BulkAnswer, BulkPage, BulkPreview, BulkRequest, BulkView};

@@ -15,6 +15,16 @@ pub struct Author {
     pub request_id: Option<Arc<str>>,
 }
 
+impl Author {
+    /// The actor of callers whom the server does not ask who they are.
+    pub const ANONYMOUS: &str = "anonymous";
+
+    /// Who owns what this author opens: nobody in particular if the author is anonymous.
+    pub fn owner(&self) -> Option<&Arc<str>> {
+        Some(&self.actor).filter(|actor| &***actor != Self::ANONYMOUS)
+    }
+}
+
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {

@@ -212,7 +212,7 @@ pub fn says(error: &Failure, text: &str) -> bool {
 }
 
 /// An instant, or how long ago it was. One before 1970 becomes its beginning.
-fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(instant) = Timestamp::parse(text) {
         return Some(instant);
     }

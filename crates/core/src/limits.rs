@@ -81,6 +81,10 @@ pub const SESSION_TTL: Duration = Duration::from_secs(10);
 /// How long a session that has ended is remembered. After that, tasks and attempts that it worked on
 /// no longer tell the name of their worker.
 pub const SESSION_MEMORY: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// How long entries of the audit log are kept.
+pub const AUDIT_MEMORY: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+/// Entries of the audit log that are newer stay, whatever else is asked for.
+pub const AUDIT_FLOOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long a node that fell silent is still listed.
 pub const NODE_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time a lease has beyond its task's timeout, for a worker that keeps the timeout itself.

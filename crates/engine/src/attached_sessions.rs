@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use duly_core::id::{NodeId, SessionId, TaskId};
-use duly_core::name::{Lane, TenantName};
+use duly_core::name::Lane;
 use duly_core::ports::store::{self, Home, OpenSession, Report, Reported, Store};
 use duly_core::ports::work_source::{TakenBack, Why};
 use parking_lot::Mutex;
@@ -67,16 +67,9 @@ impl AttachedSessions {
         Arc::clone(known.or_insert_with(|| Arc::new(self.start(session))))
     }
 
-    /// A remote worker's session that is attached already, if it is this tenant's.
-    pub(crate) fn find_remote(
-        &self,
-        tenant: &TenantName,
-        id: SessionId,
-    ) -> Option<Arc<AttachedSession>> {
-        let remote = self.remote.lock();
-        let is_own =
-            |it: &&Arc<AttachedSession>| it.claim_slot.session().tenant.as_ref() == Some(tenant);
-        remote.get(&id).filter(is_own).cloned()
+    /// A remote worker's session that is attached already.
+    pub(crate) fn find_remote(&self, id: SessionId) -> Option<Arc<AttachedSession>> {
+        self.remote.lock().get(&id).cloned()
     }
 
     /// Removes a remote worker's session. Its waiting claim ends without leases.

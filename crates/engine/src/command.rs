@@ -1,5 +1,6 @@
 //! The use cases, one file per verb.
 
+mod audit;
 mod backup;
 pub mod bulk;
 pub mod control;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use duly_core::audit::Author;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::SESSION_TTL;
 use duly_core::name::{QueueName, TenantName, TypeName};
@@ -41,6 +42,10 @@ use crate::task_waiters::TaskWaiters;
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
+    /// What commands change goes through this store; loops use that of `inner`.
+    store: Arc<dyn Store>,
+    /// For whom commands are carried out, if that is known.
+    author: Option<Arc<Author>>,
 }
 
 /// How an engine is configured.
@@ -152,11 +157,25 @@ impl Engine {
             sessions,
         };
         inner.start_loops(inbox);
-        let engine = Self { inner: Arc::new(inner) };
+        let store = Arc::clone(&inner.store);
+        let engine = Self { inner: Arc::new(inner), store, author: None };
         if config.is_scheduler {
             engine.spawn(system::run(engine.clone(), engine.inner.stop.clone()));
         }
         engine
+    }
+
+    /// The same engine for one author: what its commands change is written to the audit log, and sessions
+    /// that it opens are for this author alone.
+    #[must_use]
+    pub fn on_behalf_of(&self, author: Author) -> Self {
+        let store = self.inner.store.on_behalf_of(author.clone());
+        Self { inner: Arc::clone(&self.inner), store, author: Some(Arc::new(author)) }
+    }
+
+    /// Who owns the sessions that are opened.
+    pub(crate) fn owner(&self) -> Option<&Arc<str>> {
+        self.author.as_ref().and_then(|author| author.owner())
     }
 
     /// Opens a session for a worker in this process and returns its work source.
@@ -175,6 +194,7 @@ impl Engine {
             types,
             queues,
             home: Home::Local,
+            owner: None,
         };
         inner.store.open_session(session.clone()).await?;
         let attached = inner.sessions.attach_local(&session);
@@ -316,7 +336,7 @@ impl Engine {
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
-        &*self.inner.store
+        &*self.store
     }
 
     pub(crate) fn random(&self) -> &dyn Random {

@@ -1,10 +1,10 @@
-//! The loop that deletes ended tasks after their retention period, and sessions that ended long
-//! ago.
+//! The loop that deletes ended tasks after their retention period, sessions that ended long ago, and old
+//! entries of the audit log.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_core::limits::{SESSION_MEMORY, STORE_BATCH};
+use duly_core::limits::{AUDIT_MEMORY, SESSION_MEMORY, STORE_BATCH};
 use duly_core::ports::store::{self, Error, Store, Sweep};
 use duly_core::settings::Retention;
 use duly_core::time::Timestamp;
@@ -16,6 +16,8 @@ use crate::settings::CurrentSettings;
 
 /// How long the loop waits after the store did not answer.
 const BACK_OFF: Duration = Duration::from_secs(60);
+/// Entries of the audit log that are deleted in one commit.
+const AUDIT_PAGE: u32 = 1_000;
 
 /// How often to sweep.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,8 @@ pub(crate) struct SweepReport {
     pub(crate) pages: u32,
     /// Deleted sessions.
     pub(crate) sessions: u64,
+    /// Deleted entries of the audit log.
+    pub(crate) audit: u64,
 }
 
 pub(crate) struct Sweeper {
@@ -59,9 +63,9 @@ impl Sweeper {
         loop {
             let known = self.settings.get().await.map_or(0, |settings| settings.version);
             let pause = match self.run_once().await {
-                Ok(SweepReport { deleted: 0, sessions: 0, .. }) => self.config.every,
+                Ok(SweepReport { deleted: 0, sessions: 0, audit: 0, .. }) => self.config.every,
                 Ok(report) => {
-                    tracing::info!(?report, "old tasks and sessions were deleted");
+                    tracing::info!(?report, "old tasks, sessions and audit entries were deleted");
                     self.config.every
                 }
                 Err(error @ Error::Corrupt { .. }) => {
@@ -84,7 +88,8 @@ impl Sweeper {
     /// page took, so that other callers have the store at least half of the time.
     async fn run_once(&self) -> store::Result<SweepReport> {
         let sessions = self.forget_sessions().await?;
-        let mut report = SweepReport { sessions, ..SweepReport::default() };
+        let audit = self.forget_audit().await?;
+        let mut report = SweepReport { sessions, audit, ..SweepReport::default() };
         let mut after = None;
         loop {
             // Read for every page: a longer retention, also from another node, holds at once.
@@ -114,6 +119,21 @@ impl Sweeper {
             let page = self.store.forget_sessions(before).await?;
             forgotten += u64::from(page);
             if (page as usize) < STORE_BATCH {
+                return Ok(forgotten);
+            }
+            tokio::time::sleep(started.elapsed()).await;
+        }
+    }
+
+    /// Deletes old entries of the audit log, page by page. Returns how many.
+    async fn forget_audit(&self) -> store::Result<u64> {
+        let before = self.store.now().await?.minus(AUDIT_MEMORY);
+        let mut forgotten = 0;
+        loop {
+            let started = Instant::now();
+            let page = self.store.forget_audit(before, AUDIT_PAGE).await?;
+            forgotten += u64::from(page);
+            if page < AUDIT_PAGE {
                 return Ok(forgotten);
             }
             tokio::time::sleep(started.elapsed()).await;

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
 pub mod attempts;
+pub mod audit;
 pub mod bulk;
 pub mod claim;
 pub mod concurrency;
@@ -215,6 +216,7 @@ macro_rules! conformance {
                 ending_it_twice_is_the_same_as_once,
                 an_ended_session_cannot_finish,
                 its_name_shows_on_its_tasks,
+                its_owner_is_kept,
                 it_gets_only_its_tenants_tasks,
                 tasks_of_another_tenant_are_unknown_to_it,
                 remote_ones_are_listed_while_they_are_open,
@@ -312,6 +314,30 @@ macro_rules! conformance {
                 they_outlive_a_restart,
                 a_loss_limit_holds_at_once,
                 a_loss_limit_outlives_a_restart,
+            );
+            $crate::conformance_area!($backend, audit:
+                an_entry_tells_who_did_what_and_when,
+                changes_without_an_author_are_not_written,
+                pauses_are_written_once,
+                one_of_many_changes_at_once_is_written,
+                settings_are_told_field_by_field,
+                orders_for_tasks_are_written,
+                a_deletion_tells_what_is_gone,
+                each_task_that_changed_has_an_entry,
+                tasks_of_another_tenant_leave_no_trace,
+                payloads_are_never_told,
+                changes_of_schedules_are_written,
+                a_trigger_is_written,
+                changes_of_workflows_are_written,
+                a_replay_downstream_is_written,
+                a_drain_is_written,
+                a_bulk_action_has_one_entry,
+                filters_narrow_the_log,
+                a_tenant_sees_its_own_entries,
+                pages_show_all_of_it_newest_first,
+                old_entries_are_forgotten_page_by_page,
+                numbers_are_not_given_again,
+                it_outlives_a_restart,
             );
             $crate::conformance_area!($backend, retention:
                 each_outcome_has_its_own_time,

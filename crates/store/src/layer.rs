@@ -11,17 +11,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use duly_core::audit::{AuditEntry, Author};
 use duly_core::id::{NodeId, ScheduleId, SessionId, TaskId, WorkflowId};
 use duly_core::name::{Lane, QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{
-    Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
+    AuditLog, Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
     DeadGroups, DeadLetters, DeadList, Decide, Decided, DeleteSchedule, DeleteTasks, EditTask,
     Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint,
-    JoinNode, Leader, Leadership, Leases, ListDead, ListQueues, ListSchedules, ListSettings,
-    ListTasks, ListWorkflows, LogPage, NodeState, Nodes, OpenSession, OpenedSession, Parent,
-    PauseQueue, Put, PutSchedule, PutSettings, QueueList, QueuePosition, QueueState, Queues,
-    ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream, Report, Reported, Reports, Result,
-    RetryTasks, ScheduleChange, ScheduleList, Schedules, Sessions, SettingsLog, SlotRecord,
+    JoinNode, Leader, Leadership, Leases, ListAudit, ListDead, ListQueues, ListSchedules,
+    ListSettings, ListTasks, ListWorkflows, LogPage, NodeState, Nodes, OpenSession, OpenedSession,
+    Parent, PauseQueue, Put, PutSchedule, PutSettings, QueueList, QueuePosition, QueueState,
+    Queues, ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream, Report, Reported, Reports,
+    Result, RetryTasks, ScheduleChange, ScheduleList, Schedules, Sessions, SettingsLog, SlotRecord,
     Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept,
     SwitchSchedule, TaskCount, TaskList, Tasks, VersionedSettings, WorkerState, WorkflowChange,
     WorkflowList, WorkflowState, Workflows,
@@ -108,19 +109,19 @@ impl<L: Layer> Layer for Arc<L> {
 
 /// A store whose every call goes through a layer.
 pub struct Layered<L> {
-    layer: L,
+    layer: Arc<L>,
     inner: Arc<dyn Store>,
 }
 
 impl<L: Layer> Layered<L> {
     /// Around a store.
     pub fn new(layer: L, inner: Arc<dyn Store>) -> Self {
-        Self { layer, inner }
+        Self { layer: Arc::new(layer), inner }
     }
 }
 
 #[async_trait]
-impl<L: Layer> Tasks for Layered<L> {
+impl<L: Layer + 'static> Tasks for Layered<L> {
     async fn submit(&self, batch: Submit) -> Result<Vec<Submitted>> {
         self.layer.call(Call::new("submit", &batch), || self.inner.submit(batch.clone())).await
     }
@@ -139,7 +140,7 @@ impl<L: Layer> Tasks for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Sessions for Layered<L> {
+impl<L: Layer + 'static> Sessions for Layered<L> {
     async fn open_session(&self, session: OpenSession) -> Result<()> {
         self.layer
             .call(Call::new("open_session", &session), || self.inner.open_session(session.clone()))
@@ -200,7 +201,7 @@ impl<L: Layer> Sessions for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Leases for Layered<L> {
+impl<L: Layer + 'static> Leases for Layered<L> {
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
         self.layer
             .call(Call::new("exchange", &exchange), || self.inner.exchange(exchange.clone()))
@@ -213,7 +214,7 @@ impl<L: Layer> Leases for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Reports for Layered<L> {
+impl<L: Layer + 'static> Reports for Layered<L> {
     async fn report(&self, report: Report) -> Result<Vec<Reported>> {
         self.layer.call(Call::new("report", &report), || self.inner.report(report.clone())).await
     }
@@ -224,7 +225,7 @@ impl<L: Layer> Reports for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Control for Layered<L> {
+impl<L: Layer + 'static> Control for Layered<L> {
     async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
         self.layer.call(Call::new("cancel", &order), || self.inner.cancel(order.clone())).await
     }
@@ -243,7 +244,7 @@ impl<L: Layer> Control for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> DeadLetters for Layered<L> {
+impl<L: Layer + 'static> DeadLetters for Layered<L> {
     async fn dead_letters(&self, page: ListDead) -> Result<DeadList> {
         self.layer
             .call(Call::new("dead_letters", &page), || self.inner.dead_letters(page.clone()))
@@ -258,7 +259,7 @@ impl<L: Layer> DeadLetters for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Queues for Layered<L> {
+impl<L: Layer + 'static> Queues for Layered<L> {
     async fn queues(&self, page: ListQueues) -> Result<QueueList> {
         self.layer.call(Call::new("queues", &page), || self.inner.queues(page.clone())).await
     }
@@ -285,7 +286,7 @@ impl<L: Layer> Queues for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> SettingsLog for Layered<L> {
+impl<L: Layer + 'static> SettingsLog for Layered<L> {
     async fn settings(&self) -> Result<VersionedSettings> {
         self.layer.call(Call::named("settings"), || self.inner.settings()).await
     }
@@ -304,7 +305,7 @@ impl<L: Layer> SettingsLog for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Expiry for Layered<L> {
+impl<L: Layer + 'static> Expiry for Layered<L> {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
         self.layer.call(Call::new("sweep", &sweep), || self.inner.sweep(sweep)).await
     }
@@ -317,7 +318,7 @@ impl<L: Layer> Expiry for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Bulk for Layered<L> {
+impl<L: Layer + 'static> Bulk for Layered<L> {
     async fn count(&self, which: CountTasks) -> Result<TaskCount> {
         self.layer.call(Call::new("count", &which), || self.inner.count(which.clone())).await
     }
@@ -332,7 +333,7 @@ impl<L: Layer> Bulk for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Leadership for Layered<L> {
+impl<L: Layer + 'static> Leadership for Layered<L> {
     async fn lead(&self, node: NodeId, ttl: Duration) -> Result<Leader> {
         self.layer.call(Call::named("lead"), || self.inner.lead(node, ttl)).await
     }
@@ -347,7 +348,7 @@ impl<L: Layer> Leadership for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Nodes for Layered<L> {
+impl<L: Layer + 'static> Nodes for Layered<L> {
     fn node(&self) -> NodeId {
         self.inner.node()
     }
@@ -366,7 +367,7 @@ impl<L: Layer> Nodes for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Snapshots for Layered<L> {
+impl<L: Layer + 'static> Snapshots for Layered<L> {
     async fn snapshot(&self) -> Result<Option<Snapshot>> {
         self.layer.call(Call::named("snapshot"), || self.inner.snapshot()).await
     }
@@ -377,7 +378,7 @@ impl<L: Layer> Snapshots for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Workflows for Layered<L> {
+impl<L: Layer + 'static> Workflows for Layered<L> {
     async fn submit_workflow(&self, workflow: NewWorkflow) -> Result<SubmittedWorkflow> {
         self.layer
             .call(Call::new("submit_workflow", &workflow), || {
@@ -440,7 +441,7 @@ impl<L: Layer> Workflows for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> Schedules for Layered<L> {
+impl<L: Layer + 'static> Schedules for Layered<L> {
     async fn put_schedule(&self, put: PutSchedule) -> Result<ScheduleChange> {
         self.layer
             .call(Call::new("put_schedule", &put), || self.inner.put_schedule(put.clone()))
@@ -511,7 +512,25 @@ impl<L: Layer> Schedules for Layered<L> {
 }
 
 #[async_trait]
-impl<L: Layer> StoreHealth for Layered<L> {
+impl<L: Layer + 'static> AuditLog for Layered<L> {
+    fn on_behalf_of(&self, author: Author) -> Arc<dyn Store> {
+        let inner = self.inner.on_behalf_of(author);
+        Arc::new(Self { layer: Arc::clone(&self.layer), inner })
+    }
+
+    async fn audit_log(&self, page: ListAudit) -> Result<Vec<AuditEntry>> {
+        self.layer.call(Call::new("audit_log", &page), || self.inner.audit_log(page.clone())).await
+    }
+
+    async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u32> {
+        self.layer
+            .call(Call::named("forget_audit"), || self.inner.forget_audit(before, limit))
+            .await
+    }
+}
+
+#[async_trait]
+impl<L: Layer + 'static> StoreHealth for Layered<L> {
     async fn now(&self) -> Result<Timestamp> {
         self.layer.call(Call::named("now"), || self.inner.now()).await
     }

@@ -1,6 +1,8 @@
 //! The stores. All of them implement `duly_core::ports::store::Store` and pass one suite, in
 //! [`mod@conformance`]; which one is used is decided by the binary alone.
 
+#[cfg(any(feature = "memory", feature = "sqlite", feature = "postgres"))]
+mod audited;
 pub mod clock;
 mod hints;
 pub mod layer;

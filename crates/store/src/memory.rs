@@ -1,6 +1,7 @@
 //! The reference model: the rules of the port in the simplest code that keeps them. It shares
 //! nothing with the other stores, so that a test that compares them means something.
 
+mod audit;
 mod bulk;
 mod cascade;
 mod control;
@@ -22,6 +23,7 @@ mod workflows;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use duly_core::audit::Author;
 use duly_core::id::{NodeId, SessionId, TaskId};
 use duly_core::limits::STORE_BATCH;
 use duly_core::name::{Lane, TenantName};
@@ -37,24 +39,28 @@ use duly_core::time::Timestamp;
 use parking_lot::Mutex;
 
 use self::model::Model;
+use crate::audited::{self, Audited as _};
 use crate::hints::Hints;
 
-/// A store that lives as long as its process.
+/// A store that lives as long as its process; cheap to clone.
+#[derive(Clone)]
 pub struct MemoryStore {
     model: Arc<Mutex<Model>>,
     clock: Arc<dyn Clock>,
-    hints: Hints,
+    hints: Arc<Hints>,
     node: NodeId,
     /// How this process has introduced itself, and when.
-    joined: Mutex<Option<(JoinNode, Timestamp)>>,
+    joined: Arc<Mutex<Option<(JoinNode, Timestamp)>>>,
+    /// For whom it makes changes, if they are to be audited.
+    author: Option<Author>,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>, rules: Rules) -> Self {
         let model = Arc::new(Mutex::new(Model::new(rules)));
-        let (hints, joined) = (Hints::default(), Mutex::default());
-        Self { model, clock, hints, node: NodeId::ONLY, joined }
+        let (hints, joined) = Default::default();
+        Self { model, clock, hints, node: NodeId::ONLY, joined, author: None }
     }
 
     /// The store of a process that takes itself for one of several nodes.
@@ -68,8 +74,8 @@ impl MemoryStore {
     pub fn after_crash(&self) -> Self {
         self.model.lock().crash(self.clock.now());
         let (model, clock) = (Arc::clone(&self.model), Arc::clone(&self.clock));
-        let (hints, joined) = (Hints::default(), Mutex::default());
-        Self { model, clock, hints, node: self.node, joined }
+        let (hints, joined) = Default::default();
+        Self { model, clock, hints, node: self.node, joined, author: None }
     }
 
     /// Tells that something is due, by this command or since a task was released with it.
@@ -87,7 +93,8 @@ impl Tasks for MemoryStore {
         if batch.tasks.len() > STORE_BATCH {
             return Err(Error::TooLarge { what: "a batch of tasks", limit: STORE_BATCH });
         }
-        let (answers, hint) = self.model.lock().submit(&batch, self.clock.now());
+        let (answers, hint) =
+            self.order(|| batch.audited(), |model, now| model.submit(&batch, now));
         self.hint_at(hint);
         Ok(answers)
     }
@@ -129,7 +136,8 @@ impl Sessions for MemoryStore {
     }
 
     async fn drain(&self, session: SessionId, draining: bool) -> Result<bool> {
-        Ok(self.model.lock().drain(session, draining))
+        let audited = || audited::drain(session, draining);
+        Ok(self.order(audited, |model, _| model.drain(session, draining)))
     }
 
     async fn draining(&self, sessions: Vec<SessionId>) -> Result<Vec<SessionId>> {
@@ -175,28 +183,28 @@ impl Leases for MemoryStore {
 #[async_trait]
 impl Control for MemoryStore {
     async fn cancel(&self, order: CancelTasks) -> Result<Vec<Controlled>> {
-        let answers = self.model.lock().cancel(&order, self.clock.now());
+        let answers = self.order(|| order.audited(), |model, now| model.cancel(&order, now));
         self.hint_at(None);
         Ok(answers)
     }
 
     async fn replay(&self, order: ReplayTasks) -> Result<Vec<Controlled>> {
         let now = self.clock.now();
-        let answers = self.model.lock().replay(&order, now);
+        let answers = self.order(|| order.audited(), |model, now| model.replay(&order, now));
         self.hint_at(answers.contains(&Controlled::Done).then_some(now));
         Ok(answers)
     }
 
     async fn retry(&self, order: RetryTasks) -> Result<Vec<Controlled>> {
         let now = self.clock.now();
-        let answers = self.model.lock().retry(&order, now);
+        let answers = self.order(|| order.audited(), |model, now| model.retry(&order, now));
         self.hint_at(answers.contains(&Controlled::Done).then_some(now));
         Ok(answers)
     }
 
     async fn edit(&self, order: EditTask) -> Result<Controlled> {
         let now = self.clock.now();
-        let answer = self.model.lock().edit(&order, now);
+        let answer = self.order(|| order.audited(), |model, now| model.edit(&order, now));
         let due = order.change.start.map(|start| start.resolve(now));
         self.hint_at(due.filter(|_| answer == Controlled::Done));
         Ok(answer)

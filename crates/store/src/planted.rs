@@ -25,6 +25,8 @@ pub enum PlantedBug {
     ReleaseBeforeCommit,
     /// The id of a slot's task does not depend on the generation of its schedule.
     SlotIdWithoutGeneration,
+    /// What a user changes is written to the audit log after the commit of the change.
+    AuditOutsideCommit,
     /// On PostgreSQL: a node takes an answer that arrives late for a clock that was set back, and
     /// computes due times from its own idea of the time.
     LateReading,
@@ -32,7 +34,7 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AcknowledgeBeforeCommit,
         Self::FinishWithoutEpoch,
         Self::ReapById,
@@ -42,6 +44,7 @@ impl PlantedBug {
         Self::CountParentsOnce,
         Self::ReleaseBeforeCommit,
         Self::SlotIdWithoutGeneration,
+        Self::AuditOutsideCommit,
         Self::LateReading,
     ];
 
@@ -57,6 +60,7 @@ impl PlantedBug {
             Self::CountParentsOnce => "count-parents-once",
             Self::ReleaseBeforeCommit => "release-before-commit",
             Self::SlotIdWithoutGeneration => "slot-id-without-generation",
+            Self::AuditOutsideCommit => "audit-outside-commit",
             Self::LateReading => "late-reading",
         }
     }

@@ -1,6 +1,7 @@
 //! PostgreSQL as the truth: many nodes share one database.
 
 mod attempts;
+mod audit;
 mod bulk;
 mod clock;
 pub mod database;
@@ -55,6 +56,7 @@ mod workflows;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use duly_core::audit::Author;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::Rules;
 use tokio::task::JoinSet;
@@ -65,11 +67,14 @@ use self::node::Node;
 pub use self::open::OpenError;
 use self::pool::Pool;
 
-/// A node's view of the shared store.
+/// A node's view of the shared store; cheap to clone.
+#[derive(Clone)]
 pub struct PostgresStore {
     node: Arc<Node>,
+    /// For whom it makes changes, if they are to be audited.
+    author: Option<Author>,
     /// The node's background tasks; they end with the store.
-    _background: JoinSet<()>,
+    _background: Arc<JoinSet<()>>,
 }
 
 impl Deref for PostgresStore {
@@ -114,7 +119,7 @@ impl PostgresStore {
         background.spawn(async move { listener::run(&one, config, connector).await });
         let one = Arc::clone(&node);
         background.spawn(async move { periodic::run(&one).await });
-        Ok(Self { node, _background: background })
+        Ok(Self { node, author: None, _background: Arc::new(background) })
     }
 
     /// The same store with a bug that tests must catch.

@@ -1,5 +1,6 @@
 //! SQLite as the truth: one file, one process, nothing else to install.
 
+mod audit;
 mod backup;
 mod bulk;
 mod checkpoint;
@@ -33,12 +34,14 @@ mod weight;
 mod workflows;
 mod writer;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
+use duly_core::audit::Author;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::STORE_BATCH;
 use duly_core::name::{Lane, TenantName};
@@ -74,8 +77,24 @@ pub fn version() -> &'static str {
     rusqlite::version()
 }
 
-/// The embedded store.
+/// The embedded store; cheap to clone.
+#[derive(Clone)]
 pub struct SqliteStore {
+    shared: Arc<Shared>,
+    /// For whom it makes changes, if they are to be audited.
+    author: Option<Author>,
+}
+
+impl Deref for SqliteStore {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// What all handles of a store have in common.
+pub struct Shared {
     path: PathBuf,
     commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
@@ -126,7 +145,7 @@ impl SqliteStore {
             planted: Arc::clone(&planted),
         };
         let mut writer = Writer { connection, committer };
-        let (call, mut reclaimed) = call(Reclaim);
+        let (call, mut reclaimed) = call(Reclaim, None);
         writer.committer.work(&writer.connection, vec![call]);
         let reclaimed = reclaimed.try_recv().expect("the writer answers every call");
         let reclaimed =
@@ -136,7 +155,7 @@ impl SqliteStore {
             .name("duly-sqlite".to_owned())
             .spawn(move || writer.run(&inbox))
             .map_err(|error| OpenError::database(path, error))?;
-        Ok(Self {
+        let shared = Shared {
             path: path.to_owned(),
             commands: Some(commands),
             thread: Some(thread),
@@ -151,7 +170,8 @@ impl SqliteStore {
             #[cfg(feature = "planted-bugs")]
             planted,
             _lock: lock,
-        })
+        };
+        Ok(Self { shared: Arc::new(shared), author: None })
     }
 
     /// How many leases of an earlier process were taken back on opening.
@@ -174,18 +194,20 @@ impl SqliteStore {
 
     /// Runs a verb in the writer. Once sent, it is carried out even if the caller goes away.
     async fn ask<V: Verb>(&self, verb: V) -> Result<V::Answer> {
-        let (call, answer) = call(verb);
+        let (call, answer) = call(verb, self.author.clone());
         self.send(Command::Run(call))?;
         answer.await.map_err(|_| gone())?
     }
+}
 
+impl Shared {
     fn send(&self, command: Command) -> Result<()> {
         let commands = self.commands.as_ref().ok_or_else(gone)?;
         commands.send(command).map_err(|_| gone())
     }
 }
 
-impl Drop for SqliteStore {
+impl Drop for Shared {
     /// Waits for the writer, so that the file is whole and unlocked when this returns.
     fn drop(&mut self) {
         self.commands = None;
@@ -201,9 +223,9 @@ fn gone() -> Error {
     Error::Unavailable { reason: "the writer has stopped".to_owned() }
 }
 
-fn call<V: Verb>(verb: V) -> (Box<dyn Job>, Answer<V>) {
+fn call<V: Verb>(verb: V, author: Option<Author>) -> (Box<dyn Job>, Answer<V>) {
     let (caller, answer) = oneshot::channel();
-    (Box::new(Call { verb, answer: None, caller }), answer)
+    (Box::new(Call { verb, author, answer: None, caller }), answer)
 }
 
 #[async_trait]
@@ -214,7 +236,7 @@ impl Tasks for SqliteStore {
         }
         #[cfg(feature = "planted-bugs")]
         if self.planted.get() == Some(&PlantedBug::AcknowledgeBeforeCommit) {
-            let (call, _) = call(Submit { offer: None, ..batch.clone() });
+            let (call, _) = call(Submit { offer: None, ..batch.clone() }, None);
             drop(self.commands.as_ref().map(|commands| commands.send(Command::Run(call))));
             let at = self.clock.now();
             return Ok(vec![Submitted::Stored { at }; batch.tasks.len()]);

@@ -69,7 +69,8 @@ async fn claim_after(damage: &str) -> After {
     let session = SessionId::mint(store.now().await.unwrap(), 1);
     let types = vec![TypeName::new("email").unwrap()];
     let (name, home) = ("w".to_owned(), Home::Local);
-    let opened = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
+    let opened =
+        OpenSession { id: session, name, tenant: None, types, queues: vec![], home, owner: None };
     store.open_session(opened).await.unwrap();
     let claim = Claim::new(session, 1, 10);
     let exchange = Exchange { session, finishes: vec![], claim: Some(claim) };
@@ -211,7 +212,8 @@ async fn reopen_after(damage: &[&str]) -> Leased {
     let session = SessionId::mint(store.now().await.unwrap(), 1);
     let types = vec![TypeName::new("email").unwrap()];
     let (name, home) = ("w".to_owned(), Home::Remote);
-    let opened = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
+    let opened =
+        OpenSession { id: session, name, tenant: None, types, queues: vec![], home, owner: None };
     store.open_session(opened).await.unwrap();
     let tasks = vec![task(1, 10), task(2, 10), task(3, 10)];
     let ids = [tasks[0].id, tasks[1].id, tasks[2].id];

@@ -79,7 +79,8 @@ impl World {
         let types = vec![TypeName::new("email").unwrap()];
         let name = format!("worker-{number}");
         let queues = vec![];
-        let session = OpenSession { id, name, tenant: None, types, queues, home: Home::Remote };
+        let session =
+            OpenSession { id, name, tenant: None, types, queues, home: Home::Remote, owner: None };
         self.store.open_session(session).await.unwrap();
         id
     }

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use duly_core::audit::Author;
 use duly_core::back_off::BackOff;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Ending, Exchange, Heartbeat, Home, Leases as _, OpenSession, Rules, Sessions as _,
-    Store, Submit, Tasks as _,
+    AuditLog as _, Claim, Ending, Exchange, Heartbeat, Home, Leases as _, OpenSession, PauseQueue,
+    Rules, Sessions as _, Store, Submit, Tasks as _,
 };
 use duly_core::task::{NewTask, Priority};
 use duly_core::time::Timestamp;
@@ -132,6 +133,25 @@ fn an_id_of_a_slot_without_the_generation_is_caught() {
     );
 }
 
+/// A change whose entry cannot be written is not made.
+#[tokio::test]
+async fn an_audit_entry_outside_the_commit_is_caught() {
+    for bug in [None, Some(PlantedBug::AuditOutsideCommit)] {
+        let bugged = Bugged::with(bug);
+        let other = rusqlite::Connection::open(bugged.directory.path().join("duly.db")).unwrap();
+        let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON audit
+            BEGIN SELECT RAISE(ABORT, 'no room'); END";
+        other.execute_batch(refuse).unwrap();
+        let author = Author { actor: Arc::from("key:7"), request_id: None };
+        let (tenant, queue) = (TenantName::default_tenant(), QueueName::default_queue());
+        let order = PauseQueue { tenant, queue, note: String::new() };
+        let answer = bugged.store.on_behalf_of(author).pause_queue(order).await;
+        let paused: i64 =
+            other.query_row("SELECT count(*) FROM pause", [], |row| row.get(0)).unwrap();
+        assert_eq!((answer.is_ok(), paused == 1), (bug.is_some(), bug.is_some()), "{bug:?}");
+    }
+}
+
 /// A writer that cannot commit does not answer, unless it acknowledges too early.
 #[tokio::test]
 async fn an_acknowledgement_before_the_commit_is_caught() {
@@ -183,7 +203,7 @@ async fn a_session_back_from_the_dead_commits_what_its_successor_runs() {
 
 fn remote(id: SessionId) -> OpenSession {
     let (name, types) = ("worker".to_owned(), vec![TypeName::new("email").unwrap()]);
-    OpenSession { id, name, tenant: None, types, queues: vec![], home: Home::Remote }
+    OpenSession { id, name, tenant: None, types, queues: vec![], home: Home::Remote, owner: None }
 }
 
 fn new_task(now: Timestamp) -> NewTask {

@@ -48,7 +48,15 @@ impl World {
         let types = vec![TypeName::new("email").unwrap()];
         let name = "worker".to_owned();
         let home = Home::Local;
-        let open = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
+        let open = OpenSession {
+            id: session,
+            name,
+            tenant: None,
+            types,
+            queues: vec![],
+            home,
+            owner: None,
+        };
         store.open_session(open).await.unwrap();
         let (client, driver) = scratch.connect().await;
         client.batch_execute("SELECT pg_stat_reset()").await.unwrap();

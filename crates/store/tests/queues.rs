@@ -69,7 +69,7 @@ impl File {
         let id = SessionId::mint(self.store.now().await.unwrap(), 1);
         let types = vec![TypeName::new("email").unwrap()];
         let (name, tenant, queues) = ("w".to_owned(), None, Vec::new());
-        let session = OpenSession { id, name, tenant, types, queues, home };
+        let session = OpenSession { id, name, tenant, types, queues, home, owner: None };
         self.store.open_session(session).await.unwrap();
         id
     }

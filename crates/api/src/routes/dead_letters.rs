@@ -8,12 +8,12 @@ pub(crate) mod replay;
 use duly_client::wire::BulkView;
 use duly_core::bulk::{BulkAction, BulkOrder};
 use duly_core::limits::BULK_WAIT;
-use duly_core::name::TenantName;
 use duly_core::state::Status;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 
 /// The routes of this noun.
@@ -29,7 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// little needs no second request.
 async fn carry_out(
     app: &App,
-    tenant: &TenantName,
+    caller: &Caller,
     action: BulkAction,
     filter: String,
     per_second: Option<f64>,
@@ -42,7 +42,8 @@ async fn carry_out(
         reason: String::new(),
         per_second,
     };
-    let started = app.engine.start_bulk(tenant, &order, None).await?.task;
+    let tenant = &caller.tenant;
+    let started = app.acting(caller).start_bulk(tenant, &order, None).await?.task;
     let ended = app.engine.bulk(tenant, started.id, Some(BULK_WAIT)).await?;
     Ok(BulkView::from(ended.unwrap_or(started)))
 }

@@ -68,7 +68,7 @@ pub(crate) async fn drain_worker(
     let drain = order_fields::drain(&body.bytes)?;
     let id = id.ok().and_then(|Path(id)| id.parse::<SessionId>().ok());
     let id = id.ok_or_else(unknown_worker)?;
-    let found = app.engine.drain_worker(&caller.tenant, id, drain).await;
+    let found = app.acting(&caller).drain_worker(&caller.tenant, id, drain).await;
     let found = found.map_err(|error| match error {
         Error::UnknownSession => unknown_worker(),
         error => error.into(),

@@ -56,6 +56,7 @@ async fn tables_fit_the_terminal_and_keep_ids_whole() -> anyhow::Result<()> {
             (&["task", "list"], &tasks[..]),
             (&["dlq", "list"], &dead),
             (&["dlq", "groups"], &groups),
+            (&["audit"], std::slice::from_ref(&bulk)),
             (&["bulk", "list"], std::slice::from_ref(&bulk)),
             (&["node", "list"], &nodes),
             (&["worker", "list"], &workers),

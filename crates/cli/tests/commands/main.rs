@@ -1,6 +1,7 @@
 //! The commands of the real binary: data on standard output, messages on standard error, and an
 //! exit code that scripts can rely on; and the scripts and examples that use them.
 
+mod audit;
 mod bench;
 mod columns;
 mod dead_letters;

@@ -503,6 +503,7 @@ pub trait Store:
     + Snapshots
     + Workflows
     + Schedules
+    + AuditLog
     + StoreHealth
     + Send
     + Sync
@@ -525,6 +526,7 @@ impl<T> Store for T where
         + Snapshots
         + Workflows
         + Schedules
+        + AuditLog
         + StoreHealth
         + Send
         + Sync

@@ -24,6 +24,7 @@ fn slot() -> ClaimSlot {
         types: ["email", "pdf"].map(|name| TypeName::new(name).unwrap()).to_vec(),
         queues: Vec::new(),
         home: Home::Remote,
+        owner: None,
     })
 }
 

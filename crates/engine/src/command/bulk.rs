@@ -67,8 +67,7 @@ impl Engine {
         };
         let mut spec = draft.check().map_err(Error::Invalid)?;
         (spec.task_type, spec.queue) = (TypeName::bulk(), QueueName::system());
-        let mut answers = self.submit(tenant, vec![spec]).await?;
-        Ok(answers.pop().expect("one answer for one task")?)
+        Ok(self.submit_system(tenant, spec).await??)
     }
 
     /// What a bulk action would do.

@@ -148,6 +148,24 @@ impl Engine {
         }
     }
 
+    /// Stores one task of the system's own, which does what a user has ordered: by itself, so that the
+    /// store knows the author.
+    pub(crate) async fn submit_system(
+        &self,
+        tenant: &TenantName,
+        spec: Spec,
+    ) -> Result<Answer, Error> {
+        let _open = self.submissions().ok_or(Error::Closed)?;
+        let now = self.store().now().await.map_err(Arc::new)?;
+        let defaults = self.settings_in_effect().await.map_err(Arc::new)?.settings;
+        let random = self.draw(2);
+        let task = self.new_task(tenant, spec, &defaults, now, [random[0], random[1]]);
+        let batch = store::Submit { tasks: vec![task.clone()], offer: None };
+        let outcome = self.store().submit(batch).await.map_err(Arc::new)?.pop();
+        let outcome = outcome.expect("one answer for one task");
+        Ok(self.answer(tenant, task, outcome).await)
+    }
+
     pub(super) fn draw(&self, count: usize) -> Vec<u64> {
         let mut numbers = vec![0; count];
         self.random().fill(&mut numbers);

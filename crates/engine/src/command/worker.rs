@@ -63,7 +63,7 @@ pub struct Claimed {
 /// Why a worker's call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The session has ended, never existed, or is another tenant's.
+    /// The session has ended, never existed, or is another caller's.
     #[error("there is no such session; register again")]
     UnknownSession,
     /// The limit of open sessions is reached.
@@ -94,6 +94,7 @@ impl Engine {
             types: worker.types,
             queues: worker.queues,
             home: Home::Remote,
+            owner: self.owner().cloned(),
         };
         self.store().open_session(session.clone()).await?;
         self.sessions().attach_remote(&session);
@@ -183,6 +184,10 @@ impl Engine {
                 attached.finishes.send(call).map_err(|_| Error::Closed)?;
                 answers.await.map_err(|_| self.unanswered())
             }
+            Err(Error::UnknownSession) if self.is_open(session).await? => {
+                // It is another caller's.
+                Ok(vec![Finished::Unknown; batch.len()])
+            }
             Err(Error::UnknownSession) => self.finish_late(tenant, session, batch).await,
             Err(error) => Err(error),
         }
@@ -266,19 +271,32 @@ impl Engine {
         tenant: &TenantName,
         id: SessionId,
     ) -> Result<Arc<AttachedSession>, Error> {
-        if let Some(attached) = self.sessions().find_remote(tenant, id) {
-            return Ok(attached);
+        if let Some(attached) = self.sessions().find_remote(id) {
+            let is_own = self.owns(tenant, attached.claim_slot.session());
+            return if is_own { Ok(attached) } else { Err(Error::UnknownSession) };
         }
         if self.is_closing() {
             return Err(Error::Closed);
         }
         let sessions = self.store().sessions().await?;
-        let is_own = |it: &OpenSession| it.id == id && it.tenant.as_ref() == Some(tenant);
+        let is_own = |it: &OpenSession| it.id == id && self.owns(tenant, it);
         let own = sessions.into_iter().find(|session| is_own(&session.opened));
         let session = own.ok_or(Error::UnknownSession)?;
         let attached = self.sessions().attach_remote(&session.opened);
         attached.claim_slot.set_draining(session.draining);
         self.deadlines().wake();
         Ok(attached)
+    }
+
+    /// Whether a session is this caller's: opened for its tenant, and with the same key.
+    fn owns(&self, tenant: &TenantName, session: &OpenSession) -> bool {
+        session.tenant.as_ref() == Some(tenant) && session.owner.as_ref() == self.owner()
+    }
+
+    /// Whether a session is open, whosever it is.
+    async fn is_open(&self, id: SessionId) -> Result<bool, Error> {
+        let sessions = self.store().sessions().await?;
+        Ok(self.sessions().find_remote(id).is_some()
+            || sessions.iter().any(|it| it.opened.id == id))
     }
 }

@@ -32,6 +32,7 @@ async fn workers_are_counted_without_reading_all_sessions() {
         types: vec![TypeName::new("echo").unwrap(), TypeName::new("far").unwrap()],
         queues: vec![],
         home: Home::Remote,
+        owner: None,
     };
     world.store.open_session(remote).await.unwrap();
 
@@ -58,6 +59,7 @@ async fn workers_that_drain_are_not_waited_for() {
         types: vec![TypeName::new("far").unwrap()],
         queues: vec![],
         home: Home::Remote,
+        owner: None,
     };
     let other = remote.id;
     world.store.open_session(remote).await.unwrap();

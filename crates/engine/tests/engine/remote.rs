@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use duly_core::audit::Author;
 use duly_core::id::SessionId;
 use duly_core::lease::{Finished, Lease};
 use duly_core::name::{TenantName, TypeName};
@@ -410,6 +411,45 @@ async fn a_drain_that_another_node_was_told_is_learnt_before_the_next_beat() {
     assert_eq!(remote.claim(1).await[0].task, accepted.task.id);
 }
 
+#[tokio::test(start_paused = true)]
+async fn s09_a_lease_belongs_to_the_key_that_opened_its_session() {
+    let world = World::new().await;
+    let acting = |engine: &Engine, actor: &str| {
+        engine.on_behalf_of(Author { actor: Arc::from(actor), request_id: None })
+    };
+    let (one, two) = (acting(&world.engine, "key:1"), acting(&world.engine, "key:2"));
+    let remote = Remote::register(&one).await;
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
+    for thief in [&two, &world.engine, &acting(&world.engine, Author::ANONYMOUS)] {
+        cannot_use(thief, remote.session, &leases[0]).await;
+    }
+    // Another node, or this one after a restart, reads whose the session is.
+    let config = duly_engine::Config { session_ttl: TTL, is_scheduler: true };
+    let node = Engine::start(world.store.clone(), Arc::new(OsRandom::new()), config);
+    cannot_use(&acting(&node, "key:2"), remote.session, &leases[0]).await;
+    let moved = acting(&node, "key:1");
+    let moved = Remote { engine: &moved, session: remote.session };
+    assert_eq!(moved.finish(&leases[0]).await, Finished::Done);
+    assert_eq!(remote.finish(&leases[0]).await, Finished::Done);
+}
+
+/// To another caller the session does not exist, and its lease stays as it is.
+async fn cannot_use(engine: &Engine, session: SessionId, lease: &Lease) {
+    let claimed = engine.claim(&own(), Claim::new(session, 2, 1), POLL).await;
+    assert!(matches!(claimed, Err(Error::UnknownSession)));
+    let beat = Heartbeat { session, received: vec![], unstarted: vec![] };
+    let beaten = engine.heartbeat(&own(), beat, Duration::ZERO).await;
+    assert!(matches!(beaten, Err(Error::UnknownSession)));
+    let leases = vec![Extend { task: lease.task, epoch: lease.epoch, by: POLL }];
+    let extended = engine.extend(&own(), ExtendLeases { session, leases }).await;
+    assert!(matches!(extended, Err(Error::UnknownSession)));
+    assert!(matches!(engine.session(&own(), session).await, Err(Error::UnknownSession)));
+    let batch = vec![finish(lease, success())];
+    let finished = engine.finish(&own(), session, batch).await.unwrap();
+    assert_eq!(finished, [Finished::Unknown]);
+    engine.leave(&own(), session).await.unwrap();
+}
+
 crate::stores::with_lost_hints!(
     all: a_task_reaches_a_remote_worker_as_it_is_submitted,
     a_poll_ends_empty_and_the_same_number_is_asked_again,
@@ -429,6 +469,7 @@ crate::stores::with_lost_hints!(
     a_heartbeat_that_waits_is_answered_when_a_lease_is_cancelled,
     a_cancel_is_told_to_the_holder_alone,
     the_session_of_another_tenant_does_not_exist,
+    s09_a_lease_belongs_to_the_key_that_opened_its_session,
     a_restart_of_the_engine_is_survived;
     one_process: without_remote_workers_sessions_are_hardly_read
 );

@@ -8,7 +8,8 @@ DECLARE
     missing text[] := '{}';
     role    text;
 BEGIN
-    REVOKE ALL ON FUNCTION duly.make_day, duly.drop_day, duly.submit, duly.finish FROM PUBLIC;
+    REVOKE ALL ON FUNCTION duly.make_day, duly.drop_day, duly.submit, duly.finish,
+        duly.forget_audit FROM PUBLIC;
     FOREACH role IN ARRAY roles LOOP
         BEGIN
             IF to_regrole(role) IS NULL THEN
@@ -30,7 +31,9 @@ BEGIN
             GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO duly_engine;
         -- Only the owner changes the schema.
         REVOKE INSERT, UPDATE, DELETE ON duly.migration, duly.functions FROM duly_engine;
-        GRANT EXECUTE ON FUNCTION duly.make_day, duly.drop_day TO duly_engine;
+        -- The audit log is append-only: entries go only by the function that forgets old ones.
+        REVOKE UPDATE, DELETE, TRUNCATE ON duly.audit FROM duly_engine;
+        GRANT EXECUTE ON FUNCTION duly.make_day, duly.drop_day, duly.forget_audit TO duly_engine;
         -- To see whether the disk has room again.
         EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO duly_engine', current_database());
     END IF;

@@ -161,6 +161,7 @@ impl Harness {
             types: types.iter().map(|name| TypeName::new(name).unwrap()).collect(),
             queues: Vec::new(),
             home: Home::Local,
+            owner: None,
         }
     }
 

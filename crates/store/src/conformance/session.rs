@@ -1,5 +1,6 @@
 //! Sessions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::lease::Finished;
@@ -57,6 +58,26 @@ pub async fn its_name_shows_on_its_tasks(harness: Harness) {
     assert!(worker.starts_with("worker-"), "{worker}");
     harness.finish_one(session, &lease, success()).await;
     assert_eq!(harness.get(id).await.worker.as_deref(), Some(worker.as_str()));
+}
+
+pub async fn its_owner_is_kept(mut harness: Harness) {
+    let owner: Option<Arc<str>> = Some(Arc::from("key:7"));
+    let remote = |owner: &Option<Arc<str>>| OpenSession {
+        home: Home::Remote,
+        owner: owner.clone(),
+        ..harness.new_session(&["email"])
+    };
+    let (owned, free) = (remote(&owner), remote(&None));
+    let ids = [harness.open(owned).await, harness.open(free).await];
+    for is_crashed in [false, true] {
+        if is_crashed {
+            harness.crash().await;
+        }
+        let sessions = harness.store().sessions().await.unwrap();
+        let owner_of =
+            |id| sessions.iter().find(|it| it.opened.id == id).unwrap().opened.owner.clone();
+        assert_eq!(ids.map(owner_of), [owner.clone(), None]);
+    }
 }
 
 pub async fn it_gets_only_its_tenants_tasks(harness: Harness) {

@@ -11,6 +11,7 @@ use duly_core::time::Timestamp;
 use super::MemoryStore;
 use super::list::within;
 use super::model::Model;
+use crate::audited::Audited as _;
 
 #[async_trait]
 impl Bulk for MemoryStore {
@@ -19,7 +20,7 @@ impl Bulk for MemoryStore {
     }
 
     async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>> {
-        Ok(self.model.lock().delete(&order))
+        Ok(self.order(|| order.audited(), |model, _| model.delete(&order)))
     }
 
     async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {

@@ -202,7 +202,8 @@ impl Model {
         for task in &again {
             self.run_again(*task, &again, |state| state == EdgeState::Broken, now);
         }
-        WorkflowChange::Done { tasks: again.len() as u64 }
+        self.counted = again.len() as u64;
+        WorkflowChange::Done { tasks: self.counted }
     }
 
     /// Those of the tasks of which no edge stays broken if all of them run again.

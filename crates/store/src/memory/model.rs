@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::audit::AuditEntry;
 use duly_core::id::{SessionId, TaskId, WorkflowId};
 use duly_core::lease::Lease;
 use duly_core::limits::{ATTEMPTS, IDEMPOTENCY_KEY_TTL, LANES};
@@ -54,6 +55,12 @@ pub(super) struct Model {
     /// Versions of the settings, oldest first.
     pub(super) settings: Vec<VersionedSettings>,
     pub(super) schedules: Schedules,
+    /// The audit log, oldest first.
+    pub(super) audit: Vec<AuditEntry>,
+    /// The number of the newest entry there ever was.
+    pub(super) audited: u64,
+    /// How many tasks an order has told to run again.
+    pub(super) counted: u64,
 }
 
 /// A batch of leases.
@@ -113,6 +120,9 @@ impl Model {
             ended: HashMap::new(),
             settings: Vec::new(),
             schedules: Schedules::default(),
+            audit: Vec::new(),
+            audited: 0,
+            counted: 0,
         }
     }
 

@@ -15,6 +15,7 @@ use duly_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::model::Model;
+use crate::audited::{self, Audited as _};
 
 #[async_trait]
 impl Queues for MemoryStore {
@@ -29,11 +30,13 @@ impl Queues for MemoryStore {
     }
 
     async fn pause_queue(&self, order: PauseQueue) -> Result<bool> {
-        Ok(self.model.lock().pause(order, self.clock.now()))
+        let audited = order.audited();
+        Ok(self.order(|| audited, |model, now| model.pause(order, now)))
     }
 
     async fn resume_queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<bool> {
-        let hint = self.model.lock().resume(tenant, queue);
+        let audited = || audited::resume_queue(tenant, queue);
+        let hint = self.order(audited, |model, _| model.resume(tenant, queue));
         self.hint_at(hint.flatten());
         Ok(hint.is_some())
     }

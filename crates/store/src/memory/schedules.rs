@@ -15,6 +15,7 @@ use duly_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::model::Model;
+use crate::audited::Audited as _;
 
 /// The schedules of all tenants.
 #[derive(Default)]
@@ -35,15 +36,18 @@ pub(super) struct Stored {
 #[async_trait]
 impl store::Schedules for MemoryStore {
     async fn put_schedule(&self, put: PutSchedule) -> Result<ScheduleChange> {
-        Ok(self.model.lock().put_schedule(put, self.clock.now()))
+        let audited = put.audited();
+        Ok(self.order(|| audited, |model, now| model.put_schedule(put, now)))
     }
 
     async fn switch_schedule(&self, switch: SwitchSchedule) -> Result<ScheduleChange> {
-        Ok(self.model.lock().switch_schedule(switch, self.clock.now()))
+        let audited = switch.audited();
+        Ok(self.order(|| audited, |model, now| model.switch_schedule(switch, now)))
     }
 
     async fn delete_schedule(&self, delete: DeleteSchedule) -> Result<ScheduleChange> {
-        Ok(self.model.lock().delete_schedule(&delete, self.clock.now()))
+        let audited = || delete.audited();
+        Ok(self.order(audited, |model, now| model.delete_schedule(&delete, now)))
     }
 
     async fn schedule(&self, tenant: &TenantName, name: &ScheduleName) -> Result<Option<Schedule>> {
@@ -87,12 +91,13 @@ impl store::Schedules for MemoryStore {
         if decisions.iter().map(starts).sum::<usize>() > STORE_BATCH {
             return Err(Error::TooLarge { what: "a batch of slots", limit: STORE_BATCH });
         }
-        let now = self.clock.now();
-        let mut model = self.model.lock();
-        let decided = decisions.iter().map(|it| model.decide_slots(it, now)).collect();
-        model.settle(now);
-        drop(model);
-        self.hint_at(Some(now));
+        let audited = || decisions.as_slice().audited();
+        let decided = self.order(audited, |model, now| {
+            let decided = decisions.iter().map(|it| model.decide_slots(it, now)).collect();
+            model.settle(now);
+            decided
+        });
+        self.hint_at(Some(self.clock.now()));
         Ok(decided)
     }
 
@@ -120,7 +125,11 @@ fn is_start(order: &SlotOrder) -> bool {
 }
 
 impl Model {
-    fn schedule_named(&self, tenant: &TenantName, name: &ScheduleName) -> Option<ScheduleId> {
+    pub(super) fn schedule_named(
+        &self,
+        tenant: &TenantName,
+        name: &ScheduleName,
+    ) -> Option<ScheduleId> {
         let mut all = self.schedules.all.values().map(|it| &it.schedule);
         all.find(|it| it.tenant == *tenant && it.name == *name).map(|it| it.id)
     }

@@ -9,6 +9,7 @@ use duly_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::model::Model;
+use crate::audited;
 
 #[async_trait]
 impl SettingsLog for MemoryStore {
@@ -17,7 +18,7 @@ impl SettingsLog for MemoryStore {
     }
 
     async fn put_settings(&self, put: PutSettings) -> Result<Put> {
-        Ok(self.model.lock().put_settings(put, self.clock.now()))
+        Ok(self.order(audited::put_settings, |model, now| model.put_settings(put, now)))
     }
 
     async fn settings_history(&self, page: ListSettings) -> Result<Vec<VersionedSettings>> {
@@ -29,7 +30,7 @@ impl SettingsLog for MemoryStore {
 }
 
 impl Model {
-    fn newest_settings(&self) -> VersionedSettings {
+    pub(super) fn newest_settings(&self) -> VersionedSettings {
         self.settings.last().cloned().unwrap_or_default()
     }
 

@@ -15,6 +15,7 @@ use duly_core::workflow::{EdgeState, NewWorkflow, Workflow, WorkflowStatus};
 
 use super::MemoryStore;
 use super::model::{Key, Model};
+use crate::audited;
 
 #[async_trait]
 impl Workflows for MemoryStore {
@@ -51,15 +52,16 @@ impl Workflows for MemoryStore {
         id: WorkflowId,
         reason: String,
     ) -> Result<WorkflowChange> {
-        let answer = self.model.lock().cancel_workflow(tenant, id, reason);
+        let audited = || audited::cancel_workflow(tenant, id);
+        let answer = self.order(audited, |model, _| model.cancel_workflow(tenant, id, reason));
         self.hint_at(Some(self.clock.now()));
         Ok(answer)
     }
 
     async fn retry_workflow(&self, tenant: &TenantName, id: WorkflowId) -> Result<WorkflowChange> {
-        let now = self.clock.now();
-        let answer = self.model.lock().retry_workflow(tenant, id, now);
-        self.hint_at(Some(now));
+        let audited = || audited::retry_workflow(tenant, id);
+        let answer = self.order(audited, |model, now| model.retry_workflow(tenant, id, now));
+        self.hint_at(Some(self.clock.now()));
         Ok(answer)
     }
 
@@ -69,9 +71,10 @@ impl Workflows for MemoryStore {
         task: TaskId,
         run: u32,
     ) -> Result<ReplayedDownstream> {
-        let now = self.clock.now();
-        let answer = self.model.lock().replay_downstream(tenant, task, run, now);
-        self.hint_at(Some(now));
+        let audited = || audited::replay_downstream(tenant, task);
+        let again = |model: &mut Model, now| model.replay_downstream(tenant, task, run, now);
+        let answer = self.order(audited, again);
+        self.hint_at(Some(self.clock.now()));
         Ok(answer)
     }
 

@@ -15,7 +15,7 @@ pub(super) const VERSION: i32 = 7;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "5319838ba9d912ad4760ba9035d2c10a03e17800decb406fb71e0541bbab2827";
+const CHECKSUM: &str = "5498560b311fe6038b7fd96f08122f79825af5b58e56839f8e3163ee17a0839b";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
@@ -33,6 +33,7 @@ const FILES: &[&str] = &[
     include_str!("../../functions/postgres/application_submit.sql"),
     include_str!("../../functions/postgres/application_finish.sql"),
     include_str!("../../functions/postgres/rows_of_tenants.sql"),
+    include_str!("../../functions/postgres/audit.sql"),
     include_str!("../../functions/postgres/rights.sql"),
 ];
 

@@ -48,6 +48,7 @@ const MIGRATIONS: &[Script] = scripts![
     18 => "0018_edges_in_place.sql",
     19 => "0019_failed_members.sql",
     20 => "0020_schedules.sql",
+    21 => "0021_audit.sql",
 ];
 
 /// The newest version that this program knows.

@@ -95,7 +95,7 @@ impl Sessions {
 }
 
 /// The columns that [`opened`] reads, in its order.
-pub(super) const COLUMNS: &str = "id, name, tenant, types, queues, node";
+pub(super) const COLUMNS: &str = "id, name, tenant, types, queues, node, owner";
 
 /// Reads what a session was opened with.
 pub(super) fn opened(row: &Row) -> Result<OpenSession> {
@@ -109,6 +109,7 @@ pub(super) fn opened(row: &Row) -> Result<OpenSession> {
     let queues: Result<_> =
         queues.into_iter().map(|it| QueueName::new(it).map_err(|_| damaged("queues"))).collect();
     let node: Option<Uuid> = row.try_get(5)?;
+    let owner: Option<&str> = row.try_get(6)?;
     Ok(OpenSession {
         id: row::session_id(id),
         name: row.try_get(1)?,
@@ -116,5 +117,6 @@ pub(super) fn opened(row: &Row) -> Result<OpenSession> {
         types: types?,
         queues: queues?,
         home: if node.is_some() { Home::Local } else { Home::Remote },
+        owner: owner.map(Arc::from),
     })
 }

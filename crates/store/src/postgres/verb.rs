@@ -45,11 +45,13 @@ use duly_core::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::audit::Watched;
 use super::error::{Fault, Result};
 use super::heads::{self, Look};
 use super::range::{LaneId, Range};
 use super::wakes::Wakes;
 use super::{PostgresStore, row};
+use crate::audited::Subject;
 
 /// How often a transaction is tried that collides with others.
 const TRIES: u32 = 5;
@@ -62,6 +64,8 @@ pub(super) struct Scope<'a> {
     pub(super) now: Timestamp,
     /// What changes in the due table, for after the commit.
     pub(super) wakes: Wakes,
+    /// How many tasks the order has told to run again, where the audit log is to say so.
+    pub(super) counted: u64,
 }
 
 /// One thing to do in a transaction.
@@ -69,6 +73,11 @@ pub(super) trait Verb: Sync {
     type Answer: Send;
 
     fn apply(&self, scope: &mut Scope<'_>) -> impl Future<Output = Result<Self::Answer>> + Send;
+
+    /// What the audit log is to tell of if a user orders this.
+    fn audited(&self) -> Vec<Subject> {
+        Vec::new()
+    }
 }
 
 impl<'a> Scope<'a> {
@@ -157,8 +166,17 @@ impl PostgresStore {
         let transaction = client.transaction().await?;
         let now = transaction.prepare_cached("/* now */ SELECT duly.now()").await?;
         let now = row::instant(transaction.query_one(&now, &[]).await?.try_get(0)?);
-        let mut scope = Scope { store: self, transaction, now, wakes: Wakes::default() };
-        let answer = verb.apply(&mut scope).await?;
+        let wakes = Wakes::default();
+        let mut scope = Scope { store: self, transaction, now, wakes, counted: 0 };
+        let answer = match &self.author {
+            None => verb.apply(&mut scope).await?,
+            Some(author) => {
+                let watched = Watched::begin(&scope, verb.audited()).await?;
+                let answer = verb.apply(&mut scope).await?;
+                watched.write_changes(&scope, author).await?;
+                answer
+            }
+        };
         let moment = self.heads.moment();
         let looks = scope.settle().await?;
         let committing = Committing { store: self, wakes: Some(scope.wakes) };

@@ -102,7 +102,7 @@ pub(super) fn ghosts(scope: &Scope<'_>) -> Result<Vec<OpenedSession>> {
         return Ok(Vec::new());
     }
     let mut statement = scope.connection.prepare(
-        "SELECT id, name, tenant, types, queues FROM session
+        "SELECT id, name, tenant, types, queues, owner FROM session
          WHERE home = 1 AND ended_at > ? - 60000",
     )?;
     let mut rows = statement.query([scope.now.millis()])?;

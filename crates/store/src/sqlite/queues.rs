@@ -124,7 +124,7 @@ impl Lanes {
     }
 }
 
-fn paused(
+pub(super) fn paused(
     connection: &Connection,
     tenant: &TenantName,
     queue: &QueueName,

@@ -27,16 +27,19 @@ pub(super) mod submit;
 pub(super) mod wakes;
 pub(super) mod workflow;
 
+use duly_core::audit::Author;
 use duly_core::ports::store::{self, Rules};
 use duly_core::time::Timestamp;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use self::wakes::Wakes;
+use super::audit::Watched;
 use super::error::Result;
 use super::index::Index;
 use super::index::heads::Range;
 use super::task_state::settled::{EndedLinked, settle};
+use crate::audited::Subject;
 
 /// What a verb works on.
 pub(super) struct Scope<'a> {
@@ -46,10 +49,15 @@ pub(super) struct Scope<'a> {
     pub(super) rules: Rules,
     /// What to hint at after the commit.
     pub(super) wakes: &'a mut Wakes,
+    /// How many tasks the order has told to run again, where the audit log is to say so.
+    pub(super) counted: u64,
     /// What has ended in this call and is tied to other tasks; see [`settle`].
     pub(super) ended: Vec<EndedLinked>,
     #[cfg(feature = "planted-bugs")]
     pub(super) bug: Option<crate::planted::PlantedBug>,
+    /// [`crate::planted::PlantedBug::AuditOutsideCommit`]: what is written after the commit.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) late_changes: Vec<(Author, crate::audited::Change)>,
 }
 
 impl Scope<'_> {
@@ -83,6 +91,11 @@ pub(super) trait Verb: Send + 'static {
     type Answer: Send + 'static;
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Self::Answer>;
+
+    /// What the audit log is to tell of if a user orders this.
+    fn audited(&self) -> Vec<Subject> {
+        Vec::new()
+    }
 }
 
 /// A verb whose caller waits for its answer.
@@ -97,14 +110,22 @@ pub(super) trait Job: Send {
 
 pub(super) struct Call<V: Verb> {
     pub(super) verb: V,
+    /// The user whose order it is.
+    pub(super) author: Option<Author>,
     pub(super) answer: Option<V::Answer>,
     pub(super) caller: oneshot::Sender<store::Result<V::Answer>>,
 }
 
 impl<V: Verb> Job for Call<V> {
     fn run(&mut self, scope: &mut Scope<'_>) -> Result<()> {
+        let Some(author) = &self.author else {
+            self.answer = Some(self.verb.apply(scope)?);
+            return settle(scope);
+        };
+        let watched = Watched::begin(scope, self.verb.audited())?;
         self.answer = Some(self.verb.apply(scope)?);
-        settle(scope)
+        settle(scope)?;
+        watched.write_changes(scope, author)
     }
 
     fn reply(self: Box<Self>, failure: Option<store::Error>) {

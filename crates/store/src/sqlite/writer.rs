@@ -152,6 +152,8 @@ impl Committer {
         }
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut wakes = Wakes::default();
+        #[cfg(feature = "planted-bugs")]
+        let mut late_changes = Vec::new();
         for job in group {
             let loss_limit = self.index.settings.loss_limit.unwrap_or(self.rules.loss_limit);
             let mut scope = Scope {
@@ -160,11 +162,16 @@ impl Committer {
                 now: self.clock.now(),
                 rules: Rules { loss_limit },
                 wakes: &mut wakes,
+                counted: 0,
                 ended: Vec::new(),
                 #[cfg(feature = "planted-bugs")]
                 bug: self.planted.get().copied(),
+                #[cfg(feature = "planted-bugs")]
+                late_changes: Vec::new(),
             };
             job.run(&mut scope)?;
+            #[cfg(feature = "planted-bugs")]
+            late_changes.append(&mut scope.late_changes);
         }
         let committed = connection.prepare_cached("COMMIT")?.execute([]);
         #[cfg(feature = "planted-bugs")]
@@ -174,6 +181,10 @@ impl Committer {
             return Ok(wakes.hint(&self.index.lanes));
         }
         committed?;
+        #[cfg(feature = "planted-bugs")]
+        for (author, change) in late_changes {
+            drop(super::audit::write(connection, self.clock.now(), &author, &change));
+        }
         Ok(wakes.hint(&self.index.lanes))
     }
 

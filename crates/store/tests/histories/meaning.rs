@@ -274,6 +274,7 @@ impl Known {
             types: TYPES[..types].iter().map(|name| TypeName::new(name).unwrap()).collect(),
             queues: step.one_queue.then(|| queue(false)).into_iter().collect(),
             home: if step.remote { Home::Remote } else { Home::Local },
+            owner: None,
         })
     }
 

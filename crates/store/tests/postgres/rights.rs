@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use duly_core::audit::Author;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::clock::Clock as _;
-use duly_core::ports::store::Home;
+use duly_core::ports::store::{AuditLog as _, Home, ListAudit, PauseQueue};
 use duly_core::state::Status;
 use tokio_postgres::error::SqlState;
 
@@ -68,4 +70,38 @@ async fn only_the_owner_changes_the_schema() {
         let error = client.batch_execute(statement).await.unwrap_err();
         assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s30_audit_is_append_only() {
+    let Some(mut world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    client.batch_execute(MAKE_RUNNER).await.unwrap();
+    world.nodes[1] = world.open_as("duly_test_runner").await;
+    let author = Author { actor: "key:7".into(), request_id: None };
+    let order = PauseQueue {
+        tenant: TenantName::default_tenant(),
+        queue: QueueName::default_queue(),
+        note: String::new(),
+    };
+    let acting = world.nodes[1].on_behalf_of(author);
+    assert!(acting.pause_queue(order).await.unwrap(), "a node may add entries");
+    client.batch_execute("SET ROLE duly_engine").await.unwrap();
+    for statement in [
+        "UPDATE duly.audit SET actor = 'key:8'",
+        "DELETE FROM duly.audit",
+        "TRUNCATE duly.audit",
+        "ALTER TABLE duly.audit DISABLE TRIGGER ALL",
+        "DROP TABLE duly.audit",
+    ] {
+        let error = client.batch_execute(statement).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
+    }
+    let page = ListAudit { limit: 10, ..ListAudit::default() };
+    assert_eq!(world.nodes[1].audit_log(page.clone()).await.unwrap().len(), 1, "and read them");
+    world.clock.advance(400 * DAY);
+    // The node's own clock does not count: by that of the server, the entry is not old.
+    let now = world.clock.now();
+    assert_eq!(world.nodes[1].forget_audit(now, 10).await.unwrap(), 0);
+    assert_eq!(world.nodes[0].audit_log(page).await.unwrap().len(), 1);
 }

@@ -138,14 +138,15 @@ async fn tasks_of_the_released_schema_complete() {
     ] {
         assert_eq!(status(&store, tasks[queue]).await, expected, "{queue}");
     }
-    let adopted = "SELECT count(*) = 15 AND count(*) FILTER (WHERE checksum IS NULL) = 0
+    let adopted = "SELECT count(*) = 16 AND count(*) FILTER (WHERE checksum IS NULL) = 0
         FROM duly.migration";
     assert!(fresh.is(adopted).await, "checksums are stored");
 
     let (session, mut sequence) = (SessionId::mint(fresh.clock.now(), 2), 0);
     let (name, types) = ("new".to_owned(), vec![TypeName::new("email").unwrap()]);
     let home = Home::Local;
-    let open = OpenSession { id: session, name, tenant: None, types, queues: vec![], home };
+    let open =
+        OpenSession { id: session, name, tenant: None, types, queues: vec![], home, owner: None };
     store.open_session(open).await.unwrap();
     drain(&store, session, &mut sequence).await;
     assert_eq!(status(&store, tasks["due"]).await, Status::Success);
@@ -182,12 +183,13 @@ async fn a_database_from_between_releases_is_brought_up_to_date() {
              INSERT INTO duly.migration (version, oldest) SELECT n, n FROM generate_series(11, 15) n;
              ALTER TABLE duly.migration DROP COLUMN checksum;
              ALTER TABLE duly.task DROP COLUMN links, DROP COLUMN workflow;
+             ALTER TABLE duly.session DROP COLUMN owner;
              DROP TABLE duly.edge, duly.blocked, duly.doomed, duly.workflow, duly.member,
-                 duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot",
+                 duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot, duly.audit",
         )
         .await;
     let store = fresh.open().await.unwrap();
-    assert!(fresh.is("SELECT max(version) = 20 FROM duly.migration").await);
+    assert!(fresh.is("SELECT max(version) = 21 FROM duly.migration").await);
     fresh.remove([store]).await;
 }
 

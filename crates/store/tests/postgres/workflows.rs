@@ -320,6 +320,7 @@ async fn a_released_task_is_granted_by_the_same_exchange() {
         types: types.to_vec(),
         queues: vec![],
         home: Home::Local,
+        owner: None,
     };
     world.nodes[0].open_session(open).await.unwrap();
     let mut parent = None;

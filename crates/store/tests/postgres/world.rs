@@ -85,7 +85,8 @@ impl World {
         let id = SessionId::mint(self.clock.now(), number);
         let types = vec![TypeName::new("email").unwrap()];
         let name = format!("worker-{number}");
-        let session = OpenSession { id, name, tenant: None, types, queues: vec![], home };
+        let session =
+            OpenSession { id, name, tenant: None, types, queues: vec![], home, owner: None };
         self.nodes[node].open_session(session).await.unwrap();
         id
     }

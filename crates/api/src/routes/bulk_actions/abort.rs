@@ -40,7 +40,7 @@ pub(crate) async fn abort_bulk_action(
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
     let tenant = &caller.tenant;
-    match app.engine.abort_bulk(tenant, bulk_id(&app, tenant, id).await?).await {
+    match app.acting(&caller).abort_bulk(tenant, bulk_id(&app, tenant, id).await?).await {
         Ok(task) => Ok(Json(BulkView::from(task))),
         Err(control::Error::Store(error)) => Err(error.into()),
         Err(control::Error::Conflict { status }) => {

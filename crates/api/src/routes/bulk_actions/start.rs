@@ -53,7 +53,8 @@ pub(crate) async fn start_bulk_action(
         let Preview { count, more, sample } = preview;
         return Ok(Json(BulkPreview { dry_run: true, count, more, sample }).into_response());
     }
-    let Accepted { task, replayed, .. } = app.engine.start_bulk(tenant, &read.order, key).await?;
+    let Accepted { task, replayed, .. } =
+        app.acting(&caller).start_bulk(tenant, &read.order, key).await?;
     let location = format!("/v1/bulk-actions/{}", task.id);
     let status = if replayed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let view = Json(BulkView::from(task));

@@ -37,7 +37,7 @@ pub(crate) async fn purge_dead_letters(
     let order = PurgeDead::read(&body.bytes)?;
     let filter = order_fields::filter(&order.filter, app.engine.now().await?)?;
     order.check(&filter)?;
-    let bulk = carry_out(&app, &caller.tenant, BulkAction::Delete, order.filter, None).await?;
+    let bulk = carry_out(&app, &caller, BulkAction::Delete, order.filter, None).await?;
     let (more, bulk_id) = (is_more(&bulk), bulk.bulk_id);
     Ok(Json(PurgeDeadAnswer { purged: bulk.done, more, bulk_id }))
 }

@@ -36,7 +36,7 @@ pub(crate) async fn replay_dead_letters(
     let body = body::read_optional_json(&app, request).await?;
     let ReplayDead { filter, per_second } = ReplayDead::read(&body.bytes)?;
     order_fields::filter(&filter, app.engine.now().await?)?;
-    let bulk = carry_out(&app, &caller.tenant, BulkAction::Replay, filter, per_second).await?;
+    let bulk = carry_out(&app, &caller, BulkAction::Replay, filter, per_second).await?;
     let (more, bulk_id) = (is_more(&bulk), bulk.bulk_id);
     Ok(Json(ReplayDeadAnswer { replayed: bulk.done, more, bulk_id }))
 }

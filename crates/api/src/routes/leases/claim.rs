@@ -39,12 +39,12 @@ pub(crate) async fn claim_leases(
     let mut asked = lease_fields::claim(&body.bytes)?;
     // The claim may wait for a minute; its body need not.
     drop(body);
-    let tenant = caller.tenant;
+    let (tenant, engine) = (&caller.tenant, app.acting(&caller));
     if asked.is_narrowed() {
-        asked.narrow(&app.engine.session(&tenant, asked.claim.session).await?)?;
+        asked.narrow(&engine.session(tenant, asked.claim.session).await?)?;
     }
     let seq = asked.claim.sequence;
-    let claimed = app.engine.claim(&tenant, asked.claim, asked.patience).await?;
+    let claimed = engine.claim(tenant, asked.claim, asked.patience).await?;
     let leases = claimed.leases.iter().map(LeaseView::from).collect();
     let (lost, cancel) = LeaseRef::sort(&claimed.taken_back);
     Ok(Json(ClaimAnswer { seq, leases, lost, cancel }))

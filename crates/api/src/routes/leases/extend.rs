@@ -35,7 +35,7 @@ pub(crate) async fn extend_leases(
     let order = lease_fields::extensions(&body.bytes)?;
     drop(body);
     let leases: Vec<_> = order.leases.iter().map(|lease| (lease.task, lease.epoch)).collect();
-    let extended = app.engine.extend(&caller.tenant, order).await?;
+    let extended = app.acting(&caller).extend(&caller.tenant, order).await?;
     let items = leases.into_iter().zip(extended);
     let items = items.map(|((task, epoch), extended)| ExtendedView::new(task, epoch, extended));
     Ok(Json(ExtendAnswer { items: items.collect() }))

@@ -38,7 +38,7 @@ pub(crate) async fn finish_leases(
     let (session, batch) = lease_fields::finishes(&body.bytes, &caller.tenant, &app.random)?;
     drop(body);
     let leases: Vec<_> = batch.iter().map(|finish| (finish.task, finish.epoch)).collect();
-    let finished = app.engine.finish(&caller.tenant, session, batch).await?;
+    let finished = app.acting(&caller).finish(&caller.tenant, session, batch).await?;
     let view = |((task_id, epoch), finished): ((_, _), duly_core::lease::Finished)| FinishedView {
         task_id,
         epoch,

@@ -70,7 +70,7 @@ async fn report(
     let report = read(&body.bytes)?;
     drop(body);
     let leases: Vec<_> = report.items.iter().map(|item| (item.task, item.epoch)).collect();
-    let reported = app.engine.report(&caller.tenant, report).await?;
+    let reported = app.acting(caller).report(&caller.tenant, report).await?;
     let items = leases.into_iter().zip(reported).map(|((task_id, epoch), reported)| {
         let status = reported.into();
         ReportedView { task_id, epoch, status }

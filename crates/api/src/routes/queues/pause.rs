@@ -40,9 +40,9 @@ pub(crate) async fn pause_queue(
 ) -> Result<Json<QueueView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     let note = order_fields::note(&body.bytes)?;
-    let (tenant, queue) = (caller.tenant, queue_name(queue)?);
+    let (tenant, queue) = (caller.tenant.clone(), queue_name(queue)?);
     let order = PauseQueue { tenant: tenant.clone(), queue, note };
-    let state = app.engine.pause_queue(order).await?.ok_or_else(too_many)?;
+    let state = app.acting(&caller).pause_queue(order).await?.ok_or_else(too_many)?;
     Ok(Json(view(&app, &tenant, state)))
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn resume_queue(
 ) -> Result<Json<QueueView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
-    let (tenant, queue) = (caller.tenant, queue_name(queue)?);
-    let state = app.engine.resume_queue(&tenant, &queue).await?;
+    let (tenant, queue) = (caller.tenant.clone(), queue_name(queue)?);
+    let state = app.acting(&caller).resume_queue(&tenant, &queue).await?;
     Ok(Json(view(&app, &tenant, state.ok_or_else(absent)?)))
 }

@@ -46,7 +46,7 @@ pub(crate) async fn backfill_schedule(
     let (from, to, dry_run) = schedule_fields::backfill(&body.bytes)?;
     let name = schedule_name(name)?;
     let Backfill { slots, more, task } =
-        app.engine.backfill_schedule(&caller.tenant, &name, from, to, dry_run).await?;
+        app.acting(&caller).backfill_schedule(&caller.tenant, &name, from, to, dry_run).await?;
     let slot = |BackfillSlot { slot, ran_before }| BackfillSlotView { slot, ran_before };
     let slots = slots.into_iter().map(slot).collect();
     let answer = Json(BackfillAnswer { slots, more, task_id: task });

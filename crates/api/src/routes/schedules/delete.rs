@@ -36,6 +36,6 @@ pub(crate) async fn delete_schedule(
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
     let (name, expected) = (schedule_name(name)?, expected(&headers)?);
-    app.engine.delete_schedule(&caller.tenant, &name, expected).await?;
+    app.acting(&caller).delete_schedule(&caller.tenant, &name, expected).await?;
     Ok(StatusCode::NO_CONTENT)
 }

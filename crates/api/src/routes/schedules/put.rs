@@ -61,7 +61,7 @@ pub(crate) async fn put_schedule(
     let (name, schedule) = schedule_fields::read(&body.bytes, &name, now)?;
     drop(body);
     let expected = expected(&app, &caller.tenant, &name, condition).await?;
-    let put = app.engine.put_schedule(&caller.tenant, &name, schedule, expected).await;
+    let put = app.acting(&caller).put_schedule(&caller.tenant, &name, schedule, expected).await;
     let (found, created) = put.map_err(|error| match error {
         ScheduleError::NotFound => not_there(),
         error => error.into(),

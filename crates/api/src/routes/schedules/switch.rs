@@ -47,7 +47,8 @@ pub(crate) async fn pause_schedule(
     let note = Some(order_fields::note(&body.bytes)?).filter(|note| !note.is_empty());
     let (name, expected) = (schedule_name(name)?, expected(&headers)?);
     let paused = ScheduleStatus::Paused;
-    let found = app.engine.switch_schedule(&caller.tenant, &name, paused, note, expected).await?;
+    let found =
+        app.acting(&caller).switch_schedule(&caller.tenant, &name, paused, note, expected).await?;
     Ok(answer(StatusCode::OK, found))
 }
 
@@ -81,6 +82,7 @@ pub(crate) async fn resume_schedule(
     fields::expect_no_fields(&body.bytes)?;
     let (name, expected) = (schedule_name(name)?, expected(&headers)?);
     let active = ScheduleStatus::Active;
-    let found = app.engine.switch_schedule(&caller.tenant, &name, active, None, expected).await?;
+    let found =
+        app.acting(&caller).switch_schedule(&caller.tenant, &name, active, None, expected).await?;
     Ok(answer(StatusCode::OK, found))
 }

@@ -37,6 +37,7 @@ pub(crate) async fn trigger_schedule(
 ) -> Result<(StatusCode, Json<SlotView>), ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
-    let record = app.engine.trigger_schedule(&caller.tenant, &schedule_name(name)?).await?;
+    let record =
+        app.acting(&caller).trigger_schedule(&caller.tenant, &schedule_name(name)?).await?;
     Ok((StatusCode::CREATED, Json(record.into())))
 }

@@ -39,6 +39,6 @@ pub(crate) async fn beat_session(
     let (beat, patience) = session_fields::beat(&body.bytes, session)?;
     // The answer may wait for a minute; the body need not.
     drop(body);
-    let news = app.engine.heartbeat(&caller.tenant, beat, patience).await?;
+    let news = app.acting(&caller).heartbeat(&caller.tenant, beat, patience).await?;
     Ok(Json(HeartbeatAnswer::new(&news.taken_back, news.drain)))
 }

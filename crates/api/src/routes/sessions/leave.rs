@@ -30,6 +30,6 @@ pub(crate) async fn end_session(
     caller: Caller,
     id: PathId,
 ) -> Result<StatusCode, ApiError> {
-    app.engine.leave(&caller.tenant, session_id(id)?).await?;
+    app.acting(&caller).leave(&caller.tenant, session_id(id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -33,7 +33,7 @@ pub(crate) async fn register_worker(
 ) -> Result<(StatusCode, Json<Registration>), ApiError> {
     let body = body::read_json(&app, request, BODY_BYTES).await?;
     let worker = session_fields::worker(&body.bytes, &caller.tenant)?;
-    let registered = app.engine.register(worker).await?;
+    let registered = app.acting(&caller).register(worker).await?;
     let registration = Registration {
         session_id: registered.session,
         ttl_seconds: registered.ttl.as_secs_f64(),

@@ -9,6 +9,7 @@ use duly_core::limits::BODY_BYTES;
 use super::answer;
 use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{IfMatchRequired, VersionMismatch};
 use crate::{body, if_match, settings_fields};
@@ -33,12 +34,13 @@ use crate::{body, if_match, settings_fields};
 )]
 pub(crate) async fn put_settings(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
     let body = body::read_json(&app, request, BODY_BYTES).await?;
     let expected = if_match::read(&headers)?;
     let change = settings_fields::change(&body.bytes)?;
-    let made = app.engine.put_settings(expected, change).await?;
+    let made = app.acting(&caller).put_settings(expected, change).await?;
     Ok(answer(&app, made))
 }

@@ -9,6 +9,7 @@ use duly_core::limits::BODY_BYTES;
 use super::answer;
 use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{IfMatchRequired, VersionMismatch};
 use crate::{body, if_match, settings_fields};
@@ -33,6 +34,7 @@ use crate::{body, if_match, settings_fields};
 )]
 pub(crate) async fn roll_back_settings(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -40,6 +42,6 @@ pub(crate) async fn roll_back_settings(
     let expected = if_match::read(&headers)?;
     let (version, comment) = settings_fields::rollback(&body.bytes)?;
     let comment = comment.unwrap_or_else(|| format!("as in version {version}"));
-    let made = app.engine.roll_back_settings(expected, version, Some(comment)).await?;
+    let made = app.acting(&caller).roll_back_settings(expected, version, Some(comment)).await?;
     Ok(answer(&app, made))
 }

@@ -45,7 +45,8 @@ pub(crate) async fn cancel_task(
     let body = body::read_optional_json(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
     let tenant = &caller.tenant;
-    let cancelled = app.engine.cancel(tenant, task_id(&app, tenant, id).await?, reason).await;
+    let cancelled =
+        app.acting(&caller).cancel(tenant, task_id(&app, tenant, id).await?, reason).await;
     answer(cancelled, "only a task that waits or runs can be cancelled")
 }
 
@@ -79,9 +80,9 @@ pub(crate) async fn replay_task(
     let tenant = &caller.tenant;
     let id = task_id(&app, tenant, id).await?;
     let replayed = if is_downstream {
-        app.engine.replay_downstream(tenant, id).await
+        app.acting(&caller).replay_downstream(tenant, id).await
     } else {
-        app.engine.replay(tenant, id, payload.map(Arc::from)).await
+        app.acting(&caller).replay(tenant, id, payload.map(Arc::from)).await
     };
     answer(replayed, "only a task that has ended can be replayed")
 }
@@ -115,7 +116,7 @@ pub(crate) async fn edit_task(
     let body = body::read_json(&app, request, BODY_BYTES).await?;
     let change = task_fields::read_change(&body.bytes)?;
     let tenant = &caller.tenant;
-    let edited = app.engine.edit(tenant, task_id(&app, tenant, id).await?, change).await;
+    let edited = app.acting(&caller).edit(tenant, task_id(&app, tenant, id).await?, change).await;
     answer(edited, "only a task that waits can be changed")
 }
 
@@ -143,7 +144,7 @@ pub(crate) async fn retry_task(
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
     let tenant = &caller.tenant;
-    let retried = app.engine.retry(tenant, task_id(&app, tenant, id).await?).await;
+    let retried = app.acting(&caller).retry(tenant, task_id(&app, tenant, id).await?).await;
     answer(retried, "only a task that waits for its next attempt can be retried")
 }
 

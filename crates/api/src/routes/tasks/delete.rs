@@ -35,7 +35,7 @@ pub(crate) async fn delete_task(
     id: PathId,
 ) -> Result<StatusCode, ApiError> {
     let tenant = &caller.tenant;
-    let deleted = app.engine.delete(tenant, task_id(&app, tenant, id).await?).await;
+    let deleted = app.acting(&caller).delete(tenant, task_id(&app, tenant, id).await?).await;
     let rule = "only a task that has ended can be deleted; cancel it first";
     deleted.map_err(|error| refusal(error, rule))?;
     Ok(StatusCode::NO_CONTENT)

@@ -38,7 +38,8 @@ pub(crate) async fn cancel_workflow(
 ) -> Result<Json<WorkflowView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     let reason = order_fields::reason(&body.bytes)?;
-    let cancelled = app.engine.cancel_workflow(&caller.tenant, workflow_id(id)?, reason).await?;
+    let cancelled =
+        app.acting(&caller).cancel_workflow(&caller.tenant, workflow_id(id)?, reason).await?;
     Ok(Json(view(cancelled)))
 }
 
@@ -65,6 +66,6 @@ pub(crate) async fn retry_workflow(
 ) -> Result<Json<WorkflowView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
-    let retried = app.engine.retry_workflow(&caller.tenant, workflow_id(id)?).await?;
+    let retried = app.acting(&caller).retry_workflow(&caller.tenant, workflow_id(id)?).await?;
     Ok(Json(view(retried)))
 }

@@ -39,6 +39,7 @@ pub trait AuditLog {
     /// One page of the log.
     async fn audit_log(&self, page: ListAudit) -> Result<Vec<AuditEntry>>;
 
-    /// Deletes entries made before then, at most `limit` of them; answers how many.
+    /// Deletes entries made before then, oldest first, at most `limit` of them; answers how many. Those of
+    /// the last [`crate::limits::AUDIT_FLOOR`] stay in any case.
     async fn forget_audit(&self, before: Timestamp, limit: u32) -> Result<u32>;
 }

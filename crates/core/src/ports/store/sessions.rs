@@ -1,5 +1,7 @@
 //! Worker sessions: which workers may claim, how a session stays alive, and what its end means.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use super::Result;
@@ -33,6 +35,9 @@ pub struct OpenSession {
     pub queues: Vec<QueueName>,
     /// Where it runs.
     pub home: Home,
+    /// Who opened it, as [`crate::audit::Author::actor`] has it, and alone may use it; every caller of its
+    /// tenant if empty.
+    pub owner: Option<Arc<str>>,
 }
 
 impl OpenSession {

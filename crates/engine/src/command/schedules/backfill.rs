@@ -86,9 +86,7 @@ impl Engine {
         (spec.task_type, spec.queue) = (TypeName::backfill(), QueueName::system());
         let unavailable =
             |why: &dyn std::fmt::Display| store::Error::Unavailable { reason: why.to_string() };
-        let mut answers =
-            self.submit(tenant, vec![spec]).await.map_err(|error| unavailable(&error))?;
-        let answer = answers.pop().expect("one answer for one task");
+        let answer = self.submit_system(tenant, spec).await.map_err(|error| unavailable(&error))?;
         Ok(answer.map_err(|refused| unavailable(&refused))?.task.id)
     }
 

@@ -6,6 +6,7 @@ use duly_core::task::Failure;
 
 use super::control::Tasks;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::task_state::changes::Changes;
 use crate::postgres::task_state::state::TaskState;
@@ -21,6 +22,10 @@ impl Verb for CancelTasks {
         let answers = self.tasks.iter().map(|task| one(*task)).collect();
         changes.write(scope).await?;
         Ok(answers)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

@@ -7,6 +7,7 @@ use duly_core::ports::store::WorkflowChange;
 use duly_core::workflow::WorkflowStatus;
 
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::row;
 use crate::postgres::workflows::decode_status;
@@ -37,5 +38,9 @@ impl Verb for CancelWorkflow<'_> {
         // So that the cascade begins.
         scope.wakes.anywhere(scope.now);
         Ok(WorkflowChange::Done { tasks: 0 })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::cancel_workflow(self.tenant, self.id)
     }
 }

@@ -5,6 +5,7 @@ use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::row;
 use crate::postgres::task_state::deleted::{delete_tasks, with_open_children};
@@ -37,6 +38,10 @@ impl Verb for DeleteTasks {
         delete_tasks(scope, &doomed).await?;
         // A task that is gone was deleted before.
         Ok(ids.iter().map(|id| kept.get(id).copied().unwrap_or(Controlled::Done)).collect())
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

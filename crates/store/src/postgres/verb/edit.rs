@@ -7,6 +7,7 @@ use duly_core::time::Timestamp;
 
 use super::control::Tasks;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::range::{Range, rank};
 use crate::postgres::row;
@@ -39,6 +40,10 @@ impl Verb for EditTask {
             fields::edit(scope, self).await?;
         }
         Ok(answer)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

@@ -5,6 +5,7 @@ use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::PauseQueue;
 
 use super::{Scope, Verb};
+use crate::audited::{self, Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::queues::KNOWN;
 
@@ -22,6 +23,10 @@ impl Verb for PauseQueue {
         let (tenant, queue, now) = (tenant.as_str(), queue.as_str(), scope.now.millis());
         let most = i64::from(PAUSED_QUEUES);
         Ok(scope.execute(insert, &[&tenant, &queue, &now, note, &most]).await? > 0)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 
@@ -45,5 +50,9 @@ impl Verb for ResumeQueue<'_> {
             scope.wakes.anywhere(scope.now);
         }
         Ok(true)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::resume_queue(self.tenant, self.queue)
     }
 }

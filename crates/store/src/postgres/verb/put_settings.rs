@@ -4,6 +4,7 @@ use duly_core::limits::SETTINGS_VERSIONS;
 use duly_core::ports::store::{Put, PutSettings};
 
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::settings::{self, NEWEST};
 
@@ -37,5 +38,9 @@ impl Verb for PutSettings {
         let delete = "/* settings.forget_old */ DELETE FROM duly.settings WHERE version <= $1";
         scope.execute(delete, &[&made.saturating_sub(SETTINGS_VERSIONS.into())]).await?;
         Ok(Put::Done { version: made.unsigned_abs() })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::put_settings()
     }
 }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::control::Tasks;
 use super::{Scope, Verb, progress};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::row;
 use crate::postgres::task_state::changes::Changes;
@@ -40,6 +41,10 @@ impl Verb for ReplayTasks {
         changes.write(scope).await?;
         start_afresh(scope, &opened, self.payload.as_deref()).await?;
         Ok(answers)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::cascade::members;
 use super::replay::{open_run, start_afresh};
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::postgres::error::{Fault, Result};
 use crate::postgres::row;
 use crate::postgres::task_state::changes::Changes;
@@ -48,7 +49,12 @@ impl Verb for RetryWorkflow<'_> {
         scope.execute(update, &[&id]).await?;
         let again = graph.restartable();
         graph.run_again(scope, &again, |state| state == EdgeState::Broken).await?;
+        scope.counted = again.len() as u64;
         Ok(WorkflowChange::Done { tasks: again.len() as u64 })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::retry_workflow(self.tenant, self.id)
     }
 }
 
@@ -88,6 +94,10 @@ impl Verb for ReplayDownstream<'_> {
         let again: BTreeSet<Uuid> = graph.tasks.keys().copied().collect();
         graph.run_again(scope, &again, |_| true).await?;
         Ok(ReplayedDownstream::Done { tasks: again.len() as u64 - 1 })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::replay_downstream(self.tenant, self.task)
     }
 }
 

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::cancel::cancel;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::row;
 use crate::postgres::schedules::{NAMED, decode, decode_outcome, encode_status, select, uuid};
@@ -29,6 +30,10 @@ impl Verb for PutSchedule {
         let before = hold(scope, &self.tenant, &self.name).await?;
         make(scope, before.clone(), rules::put(before, self.clone(), scope.now)).await
     }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
+    }
 }
 
 impl Verb for SwitchSchedule {
@@ -38,6 +43,10 @@ impl Verb for SwitchSchedule {
         let before = hold(scope, &self.tenant, &self.name).await?;
         make(scope, before.clone(), rules::switch(before, self, scope.now)).await
     }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
+    }
 }
 
 impl Verb for DeleteSchedule {
@@ -46,6 +55,10 @@ impl Verb for DeleteSchedule {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<ScheduleChange> {
         let before = hold(scope, &self.tenant, &self.name).await?;
         make(scope, before.clone(), rules::delete(before, self)).await
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

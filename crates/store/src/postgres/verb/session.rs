@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::reap::unless_blocked;
 use super::take_back::{Batch, TakeBack};
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::sessions::{COLUMNS, opened};
 use crate::postgres::{PostgresStore, row, serving};
@@ -91,8 +92,8 @@ impl PostgresStore {
         for row in self.pool.query(&select, &[&self.id]).await? {
             match opened(&row) {
                 Ok(opened) => {
-                    let beat: i64 = row.try_get(6)?;
-                    let (beat, draining) = (beat.unsigned_abs(), row.try_get(7)?);
+                    let beat: i64 = row.try_get(7)?;
+                    let (beat, draining) = (beat.unsigned_abs(), row.try_get(8)?);
                     sessions.push(OpenedSession { opened, beat, draining });
                 }
                 Err(fault) => tracing::error!(%fault, "a session cannot be read"),
@@ -116,12 +117,12 @@ impl PostgresStore {
             match opened(&row) {
                 Ok(opened) => {
                     let node: Option<Uuid> = row.try_get(5)?;
-                    let leases: i64 = row.try_get(8)?;
+                    let leases: i64 = row.try_get(9)?;
                     workers.push(WorkerState {
                         opened,
                         node: node.map(|node| NodeId::from_bytes(node.into_bytes())),
-                        draining: row.try_get(6)?,
-                        beat_at: row::instant(row.try_get(7)?),
+                        draining: row.try_get(7)?,
+                        beat_at: row::instant(row.try_get(8)?),
                         leases: u32::try_from(leases).unwrap_or(u32::MAX),
                     });
                 }
@@ -180,15 +181,16 @@ impl Verb for OpenSession {
     async fn apply(&self, scope: &mut Scope<'_>) -> Result<bool> {
         // One that has ended stays so: an echo of its opening must not bring it back.
         let insert = "/* session.open */ INSERT INTO duly.session
-                (id, node, name, tenant, types, queues, opened_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
+                (id, node, name, tenant, types, queues, opened_at, owner)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING";
         let node = (self.home == Home::Local).then_some(scope.store.id);
         let types: Vec<_> = self.types.iter().map(TypeName::as_str).collect();
         let queues: Vec<_> = self.queues.iter().map(QueueName::as_str).collect();
         let tenant = self.tenant.as_ref().map(TenantName::as_str);
         let (id, now) = (row::session_uuid(self.id), scope.now.millis());
+        let owner = self.owner.as_deref();
         let new = scope
-            .execute(insert, &[&id, &node, &self.name, &tenant, &types, &queues, &now])
+            .execute(insert, &[&id, &node, &self.name, &tenant, &types, &queues, &now, &owner])
             .await?;
         Ok(new > 0)
     }
@@ -253,6 +255,10 @@ impl Verb for Drain {
             WHERE id = $1 AND ended_at IS NULL";
         let id = row::session_uuid(self.session);
         Ok(scope.execute(update, &[&id, &self.draining]).await? > 0)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::drain(self.session, self.draining)
     }
 }
 

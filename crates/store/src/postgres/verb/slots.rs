@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::cascade::{CancelledTasks, cancel_all};
 use super::{Scope, Verb, then};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::schedules::{
     decode_outcome, decode_run, decode_status, encode_run, task_of, uuid, workflow_of,
@@ -74,6 +75,10 @@ impl Verb for DecideSlots<'_> {
         }
         deciding.write(scope).await?;
         Ok(answers)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self.decisions)
     }
 }
 

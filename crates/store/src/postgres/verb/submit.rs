@@ -13,6 +13,7 @@ use super::insert::insert;
 use super::keys::Keys;
 use super::ties::Ties;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::range::Range;
 use crate::postgres::task_state::linked::{self, NewLinked};
@@ -30,7 +31,8 @@ impl PostgresStore {
             self.session(offer.session).await?;
         }
         let mut tries = 0;
-        let mut careful = !is_plain(self, batch);
+        // What is to be audited is looked up before it is stored.
+        let mut careful = self.author.is_some() || !is_plain(self, batch);
         loop {
             let answer = match careful {
                 true => self.run(batch).await,
@@ -102,6 +104,10 @@ impl Verb for Submit {
             },
         };
         Ok(verdicts.into_iter().map(answer).collect())
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

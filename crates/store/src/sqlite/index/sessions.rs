@@ -67,6 +67,10 @@ impl Session {
         self.opened.tenant.as_ref()
     }
 
+    pub(in crate::sqlite) fn name(&self) -> &str {
+        &self.opened.name
+    }
+
     /// The newest claim.
     pub(in crate::sqlite) fn newest(&self) -> u64 {
         self.sequence
@@ -91,14 +95,14 @@ impl Sessions {
     /// after a restart, or after the end of one was rolled back.
     pub(super) fn load(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
         let mut statement = connection.prepare(
-            "SELECT id, name, tenant, types, queues, draining FROM session
+            "SELECT id, name, tenant, types, queues, owner, draining FROM session
              WHERE ended_at IS NULL AND home = 1",
         )?;
         let mut rows = statement.query([])?;
         let mut stored = HashSet::default();
         self.damaged.clear();
         while let Some(row) = rows.next()? {
-            let session = opened(row).and_then(|session| Ok((session, row.get(5)?)));
+            let session = opened(row).and_then(|session| Ok((session, row.get(6)?)));
             match session {
                 Ok((session, draining)) => {
                     stored.insert(session.id);
@@ -253,7 +257,7 @@ impl Sessions {
     }
 }
 
-/// Reads id, name, tenant, types and queues of a remote session.
+/// Reads id, name, tenant, types, queues and owner of a remote session.
 pub(in crate::sqlite) fn opened(row: &Row<'_>) -> Result<OpenSession> {
     let id = SessionId::from_bytes(row.get(0)?);
     let damaged = |column| Fault::Corrupt { table: "session", column, id: id.to_string() };
@@ -273,5 +277,6 @@ pub(in crate::sqlite) fn opened(row: &Row<'_>) -> Result<OpenSession> {
         types: types.map_err(|_| damaged("types"))?,
         queues: queues.map_err(|_| damaged("queues"))?,
         home: Home::Remote,
+        owner: row.get::<_, Option<String>>(5)?.map(Into::into),
     })
 }

@@ -6,6 +6,7 @@ use duly_core::task::Failure;
 
 use super::control::{Found, each};
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
 use crate::sqlite::task_state::ended::cancelled;
@@ -19,6 +20,10 @@ impl Verb for CancelTasks {
             Status::Cancelled => Ok(Controlled::Done),
             _ => one(scope, found, &error),
         })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

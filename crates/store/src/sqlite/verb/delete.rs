@@ -4,6 +4,7 @@ use duly_core::ports::store::{Controlled, DeleteTasks};
 
 use super::control::each;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::task_state::deleted::{deleted, has_open_children};
 
@@ -24,5 +25,9 @@ impl Verb for DeleteTasks {
         // A task that is gone was deleted before.
         let gone = |answer| if answer == Controlled::Unknown { Controlled::Done } else { answer };
         Ok(answers.into_iter().map(gone).collect())
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }

@@ -8,6 +8,7 @@ use rusqlite::params;
 use super::control::{Found, each, stop_waiting};
 use super::replay::change_payload;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::heads::Range;
 use crate::sqlite::row;
@@ -21,6 +22,10 @@ impl Verb for EditTask {
             status => Ok(Controlled::Conflict { status }),
         })?;
         Ok(answers[0])
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

@@ -6,6 +6,7 @@ use duly_core::time::Timestamp;
 use rusqlite::params;
 
 use super::{Scope, Verb};
+use crate::audited::{self, Audited, Subject};
 use crate::sqlite::error::Result;
 
 impl Verb for PauseQueue {
@@ -23,6 +24,10 @@ impl Verb for PauseQueue {
         )?;
         scope.index.pause(tenant, queue);
         Ok(true)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 
@@ -48,5 +53,9 @@ impl Verb for ResumeQueue {
             scope.hint_at(Timestamp::clamped(due));
         }
         Ok(true)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::resume_queue(&self.tenant, &self.queue)
     }
 }

@@ -5,6 +5,7 @@ use duly_core::ports::store::{Put, PutSettings};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::settings;
 
@@ -36,6 +37,10 @@ impl Verb for PutSettings {
             .execute([(current + 1).saturating_sub(SETTINGS_VERSIONS.into())])?;
         scope.index.settings = self.settings;
         Ok(Put::Done { version: current + 1 })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::put_settings()
     }
 }
 

@@ -6,6 +6,7 @@ use rusqlite::params;
 
 use super::control::{Found, each};
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
 use crate::sqlite::task_state::replayed::replayed;
@@ -21,6 +22,10 @@ impl Verb for ReplayTasks {
             let order = orders.by_ref().find(|order| order.task == found.task);
             one(scope, found, order.expect("answers come in order"), payload)
         })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

@@ -6,6 +6,7 @@ use rusqlite::params;
 
 use super::control::{Found, each, stop_waiting};
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 
 impl Verb for RetryTasks {
@@ -19,6 +20,10 @@ impl Verb for RetryTasks {
                 Ok(Controlled::Conflict { status: found.status })
             }
         })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

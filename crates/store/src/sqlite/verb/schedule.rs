@@ -11,6 +11,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::control::find_any;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::schedule_rules::{self as rules, Change, Withdrawn, position_after};
 use crate::sqlite::error::Result;
 use crate::sqlite::row;
@@ -25,6 +26,10 @@ impl Verb for PutSchedule {
         let before = find(scope.connection, &self.tenant, &self.name)?;
         make(scope, before.clone(), rules::put(before, self.clone(), scope.now))
     }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
+    }
 }
 
 impl Verb for SwitchSchedule {
@@ -34,6 +39,10 @@ impl Verb for SwitchSchedule {
         let before = find(scope.connection, &self.tenant, &self.name)?;
         make(scope, before.clone(), rules::switch(before, self, scope.now))
     }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
+    }
 }
 
 impl Verb for DeleteSchedule {
@@ -42,6 +51,10 @@ impl Verb for DeleteSchedule {
     fn apply(&self, scope: &mut Scope<'_>) -> Result<ScheduleChange> {
         let before = find(scope.connection, &self.tenant, &self.name)?;
         make(scope, before.clone(), rules::delete(before, self))
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

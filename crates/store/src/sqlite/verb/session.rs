@@ -7,6 +7,7 @@ use rusqlite::params;
 
 use super::reclaim::{Reason, take_back};
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::Batch;
 
@@ -17,8 +18,8 @@ impl Verb for OpenSession {
         let remote = self.home == Home::Remote;
         let kept = |json: String| remote.then_some(json);
         let new = scope.connection.execute(
-            "/* session.open */ INSERT INTO session (id, name, opened_at, home, tenant, types, queues)
-             VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            "/* session.open */ INSERT INTO session (id, name, opened_at, home, tenant, types, queues, owner)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
             params![
                 self.id.as_bytes(),
                 self.name,
@@ -27,6 +28,7 @@ impl Verb for OpenSession {
                 self.tenant.as_ref().filter(|_| remote).map(TenantName::as_str),
                 kept(names(self.types.iter().map(TypeName::as_str))),
                 kept(names(self.queues.iter().map(QueueName::as_str))),
+                self.owner.as_deref().filter(|_| remote),
             ],
         )?;
         // One that has ended stays so: an echo of its opening must not bring it back.
@@ -104,6 +106,10 @@ impl Verb for Drain {
             params![self.draining, self.session.as_bytes()],
         )?;
         Ok(true)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::drain(self.session, self.draining)
     }
 }
 

@@ -13,6 +13,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::cascade::{CancelledTask, cancel_open};
 use super::workflow::{cancel_workflow, store_workflow, stored_at};
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::schedule_rules::{Start, replaced, start, waiting_for};
 use crate::sqlite::error::Result;
 use crate::sqlite::schedules::{decode_run, decode_status, encode_run, read_outcome, run_status};
@@ -26,6 +27,10 @@ impl Verb for DecideSlots {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<Vec<Decided>> {
         self.0.iter().map(|decide| one(scope, decide)).collect()
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self.0.as_slice())
     }
 }
 

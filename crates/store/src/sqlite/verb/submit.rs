@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::workflow::refuses_links;
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::index::grants::{Batch, Granted};
 use crate::sqlite::index::lanes::LaneId;
@@ -31,6 +32,10 @@ impl Verb for Submit {
         let keyed = self.tasks.iter().filter(|task| task.idempotency.is_some()).count();
         forget_old_keys(scope, keyed)?;
         Ok(answers)
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 pub(in crate::sqlite) use self::again::{ReplayDownstream, RetryWorkflow};
 use super::submit::{forget_old_keys, key_hash, oldest_key};
 use super::{Scope, Verb};
+use crate::audited::{self, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::links::{self, decode_workflow_status};
 use crate::sqlite::row;
@@ -219,6 +220,10 @@ impl Verb for CancelWorkflow {
             Some((WorkflowStatus::Cancelled, _)) => Ok(WorkflowChange::Done { tasks: 0 }),
             Some((status, _)) => Ok(WorkflowChange::Conflict { status }),
         }
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::cancel_workflow(&self.tenant, self.id)
     }
 }
 

@@ -151,6 +151,7 @@ impl Filler {
             types: TYPES.map(|name| TypeName::new(name).expect("a name")).to_vec(),
             queues: Vec::new(),
             home: Home::Local,
+            owner: None,
         };
         store.open_session(opened).await?;
         Ok(Self { store, clock, session, sequence: 0, ended: 0, samples: Samples::default() })

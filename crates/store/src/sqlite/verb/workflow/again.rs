@@ -13,6 +13,7 @@ use rusqlite::params;
 use super::super::control::{find, find_any};
 use super::super::{Scope, Verb};
 use super::standing;
+use crate::audited::{self, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::links::{self, encode_edge};
 use crate::sqlite::row;
@@ -39,7 +40,12 @@ impl Verb for RetryWorkflow {
         for task in &again {
             run_again(scope, *task, &again, Reopens::Broken)?;
         }
+        scope.counted = again.len() as u64;
         Ok(WorkflowChange::Done { tasks: again.len() as u64 })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::retry_workflow(&self.tenant, self.id)
     }
 }
 
@@ -178,6 +184,10 @@ impl Verb for ReplayDownstream {
             run_again(scope, *task, &again, Reopens::All)?;
         }
         Ok(ReplayedDownstream::Done { tasks: again.len() as u64 - 1 })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::replay_downstream(&self.tenant, self.task)
     }
 }
 
