@@ -13,6 +13,7 @@ mod dead_letters;
 mod docs;
 mod edge;
 mod health;
+mod keys;
 mod leases;
 mod list;
 mod nodes;
