@@ -13,7 +13,7 @@ use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
 use duly_core::workflow::UNKNOWN_WORKFLOW;
 use duly_engine::command::schedules::ScheduleError;
-use duly_engine::command::{bulk, settings, submit, worker, workflows};
+use duly_engine::command::{bulk, keys, settings, submit, worker, workflows};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -53,6 +53,7 @@ codes! {
     MissingHost "MISSING_HOST" BAD_REQUEST "The request names no single host";
     ForeignHost "FOREIGN_HOST" FORBIDDEN "The host is not served here";
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
+    Forbidden "FORBIDDEN" FORBIDDEN "The caller may not do this";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
     QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
@@ -60,6 +61,7 @@ codes! {
     WorkflowNotFound "WORKFLOW_NOT_FOUND" NOT_FOUND "There is no such workflow";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
+    KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
@@ -347,6 +349,17 @@ impl From<settings::Error> for ApiError {
                 Self::new(Code::VersionNotFound, detail)
             }
             settings::Error::Store(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<keys::Error> for ApiError {
+    fn from(error: keys::Error) -> Self {
+        match error {
+            keys::Error::ForeignRoles | keys::Error::ForeignTenant | keys::Error::Wider => {
+                Self::new(Code::Forbidden, error.to_string())
+            }
+            keys::Error::Store(error) => Self::from(error),
         }
     }
 }

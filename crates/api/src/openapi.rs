@@ -86,6 +86,7 @@ fn add_problems(operation: &mut Operation, problems: &[Common]) {
         (name = "nodes", description = "The processes of the server"),
         (name = "settings", description = "What holds for the whole installation"),
         (name = "audit", description = "Who changed what"),
+        (name = "keys", description = "Give programs keys, and take them away"),
         (name = "admin", description = "Back the installation up"),
         (name = "health", description = "What the server says of itself"),
     ),

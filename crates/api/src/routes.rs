@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod leases;
 pub(crate) mod nodes;
 pub(crate) mod queues;
@@ -44,6 +45,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(workers::routes())
         .merge(settings::routes())
         .merge(audit::routes())
+        .merge(keys::routes())
         .merge(admin::routes())
 }
 

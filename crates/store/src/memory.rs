@@ -6,6 +6,7 @@ mod bulk;
 mod cascade;
 mod control;
 mod dead_letters;
+mod keys;
 mod leases;
 mod list;
 mod model;
@@ -18,6 +19,7 @@ mod sessions;
 mod settings;
 mod slots;
 mod task_state;
+mod tenants;
 mod workflows;
 
 use std::sync::Arc;

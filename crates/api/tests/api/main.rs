@@ -15,6 +15,7 @@ mod docs;
 mod edge;
 mod health;
 mod hostile;
+mod keys;
 mod leases;
 mod list;
 mod nodes;

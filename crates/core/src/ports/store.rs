@@ -504,6 +504,8 @@ pub trait Store:
     + Workflows
     + Schedules
     + AuditLog
+    + Keys
+    + TenantRecords
     + StoreHealth
     + Send
     + Sync
@@ -527,6 +529,8 @@ impl<T> Store for T where
         + Workflows
         + Schedules
         + AuditLog
+        + Keys
+        + TenantRecords
         + StoreHealth
         + Send
         + Sync

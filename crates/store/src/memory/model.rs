@@ -14,10 +14,12 @@ use duly_core::ports::store::{
 };
 use duly_core::state::Status;
 use duly_core::task::{Attempt, Failure, NewTask, Task};
+use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 use duly_core::workflow::Workflow;
 
 use super::cascade::StoredEdge;
+use super::keys::ApiKeys;
 use super::schedules::Schedules;
 
 pub(super) struct Model {
@@ -61,6 +63,8 @@ pub(super) struct Model {
     pub(super) audited: u64,
     /// How many tasks an order has told to run again.
     pub(super) counted: u64,
+    pub(super) api_keys: ApiKeys,
+    pub(super) tenants: BTreeMap<TenantName, TenantRecord>,
 }
 
 /// A batch of leases.
@@ -123,6 +127,8 @@ impl Model {
             audit: Vec::new(),
             audited: 0,
             counted: 0,
+            api_keys: ApiKeys::new(),
+            tenants: BTreeMap::new(),
         }
     }
 
@@ -295,6 +301,7 @@ impl Model {
                 && (queues.is_empty() || queues.contains(&lane.queue))
                 && tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
                 && !self.paused.contains_key(&(lane.tenant.clone(), lane.queue.clone()))
+                && !self.is_suspended(&lane.tenant)
         })
     }
 

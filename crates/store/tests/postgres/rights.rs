@@ -105,3 +105,14 @@ async fn s30_audit_is_append_only() {
     assert_eq!(world.nodes[1].forget_audit(now, 10).await.unwrap(), 0);
     assert_eq!(world.nodes[0].audit_log(page).await.unwrap().len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_see_no_key() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    client.batch_execute("SET ROLE duly_query").await.unwrap();
+    for statement in ["SELECT hash FROM duly.api_key", "SELECT FROM duly.api_key_use"] {
+        let error = client.batch_execute(statement).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
+    }
+}

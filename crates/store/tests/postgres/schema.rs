@@ -185,11 +185,12 @@ async fn a_database_from_between_releases_is_brought_up_to_date() {
              ALTER TABLE duly.task DROP COLUMN links, DROP COLUMN workflow;
              ALTER TABLE duly.session DROP COLUMN owner;
              DROP TABLE duly.edge, duly.blocked, duly.doomed, duly.workflow, duly.member,
-                 duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot, duly.audit",
+                 duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot, duly.audit,
+                 duly.api_key, duly.api_key_use, duly.tenant",
         )
         .await;
     let store = fresh.open().await.unwrap();
-    assert!(fresh.is("SELECT max(version) = 21 FROM duly.migration").await);
+    assert!(fresh.is("SELECT max(version) = 22 FROM duly.migration").await);
     fresh.remove([store]).await;
 }
 
