@@ -49,8 +49,9 @@ fn roles_are_those_of_the_document() {
         ("/v1/tasks", "get", "viewer"),
         ("/v1/tasks", "post", "submitter"),
         ("/v1/leases", "post", "worker"),
-        ("/v1/tasks/{id}/cancel", "post", "operator"),
-        ("/v1/settings", "put", "admin"),
+        ("/v1/tasks/{id}/cancel", "post", "submitter"),
+        ("/v1/tasks/{id}/replay", "post", "operator"),
+        ("/v1/settings", "put", "installationAdmin"),
         ("/livez", "get", "public"),
     ] {
         let document = serde_json::to_value(duly_api::document()).unwrap();

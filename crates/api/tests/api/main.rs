@@ -4,6 +4,7 @@
 
 mod access;
 mod attempts;
+mod auth;
 mod bad_input;
 mod batch;
 mod broken;
