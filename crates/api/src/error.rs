@@ -14,7 +14,7 @@ use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
 use duly_core::workflow::UNKNOWN_WORKFLOW;
 use duly_engine::command::schedules::ScheduleError;
-use duly_engine::command::{bulk, settings, submit, worker, workflows};
+use duly_engine::command::{bulk, keys, settings, submit, worker, workflows};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -63,6 +63,7 @@ codes! {
     WorkflowNotFound "WORKFLOW_NOT_FOUND" NOT_FOUND "There is no such workflow";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
+    KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
@@ -367,6 +368,17 @@ impl From<settings::Error> for ApiError {
                 Self::new(Code::VersionNotFound, detail)
             }
             settings::Error::Store(error) => Self::from(error),
+        }
+    }
+}
+
+impl From<keys::Error> for ApiError {
+    fn from(error: keys::Error) -> Self {
+        match error {
+            keys::Error::ForeignRoles | keys::Error::ForeignTenant | keys::Error::Wider => {
+                Self::new(Code::Forbidden, error.to_string())
+            }
+            keys::Error::Store(error) => Self::from(error),
         }
     }
 }

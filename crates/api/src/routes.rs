@@ -4,6 +4,7 @@ pub(crate) mod admin;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod leases;
 pub(crate) mod nodes;
 pub(crate) mod queues;
@@ -42,6 +43,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(nodes::routes())
         .merge(workers::routes())
         .merge(settings::routes())
+        .merge(keys::routes())
         .merge(admin::routes())
 }
 

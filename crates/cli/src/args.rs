@@ -10,6 +10,7 @@ mod filter;
 mod handler;
 mod id;
 mod import;
+mod key;
 mod logs;
 mod migrate;
 mod node;
@@ -39,6 +40,7 @@ pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
 pub(crate) use self::id::TaskRef;
 pub(crate) use self::import::ImportArgs;
+pub(crate) use self::key::{KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs};
 pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
@@ -104,6 +106,9 @@ pub(crate) enum Command {
     /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Create, list and revoke API keys
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// List the nodes of the server
     #[command(subcommand)]
     Node(NodeCommand),

@@ -9,6 +9,7 @@ pub(crate) mod dlq;
 pub(crate) mod doctor;
 mod document;
 pub(crate) mod handler;
+pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod node;
 mod preview;

@@ -16,6 +16,8 @@ pub mod error;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]
+mod keys;
+#[cfg(feature = "http")]
 mod logs;
 #[cfg(feature = "http")]
 mod nodes;

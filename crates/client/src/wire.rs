@@ -7,6 +7,7 @@ pub mod batch;
 pub mod bulk;
 pub mod dead_letter;
 pub mod health;
+pub mod key;
 pub mod lease;
 pub mod log;
 pub mod node;
@@ -31,6 +32,7 @@ pub use dead_letter::{
     ReplayDeadAnswer, ReplayDeadRequest,
 };
 pub use health::{Liveness, Readiness, Version};
+pub use key::{CreatedKeyView, KeyPage, KeyRequest, KeyView};
 pub use lease::finish::{
     ExtendAnswer, ExtendRequest, ExtendedView, Extension, FinishAnswer, FinishRequest,
     FinishedView, LeaseStatus, OutcomeKind, OutcomeView,
