@@ -14,6 +14,8 @@ const EXTENSION: &str = "x-duly-access";
 pub enum Access {
     /// Every caller: health, documentation and sign-in.
     Public,
+    /// Every caller with a valid token or key, whatever its roles.
+    SignedIn,
     /// Reads.
     Viewer,
     /// Submits and cancels tasks.
@@ -36,10 +38,10 @@ impl Access {
         serde_json::from_value(declared.clone()).ok()
     }
 
-    /// The role that a caller needs; none for what is public.
+    /// The role that a caller needs; none if there is no certain one.
     pub const fn role(self) -> Option<AccessRole> {
         match self {
-            Self::Public => None,
+            Self::Public | Self::SignedIn => None,
             Self::Viewer => Some(AccessRole::Viewer),
             Self::Submitter => Some(AccessRole::Submitter),
             Self::Worker => Some(AccessRole::Worker),

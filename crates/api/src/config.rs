@@ -36,6 +36,8 @@ pub struct Config {
     pub auth: Option<Arc<Authenticator>>,
     /// How much one caller may ask.
     pub limits: Limits,
+    /// Whether its connections are encrypted.
+    pub tls: bool,
     /// Makes the request ids of this process differ from those of others; any random number.
     pub instance: u64,
 }
@@ -69,6 +71,7 @@ impl Default for Config {
             tenants: Tenants::default(),
             auth: None,
             limits: Limits::default(),
+            tls: false,
             instance: 0,
         }
     }

@@ -65,6 +65,7 @@ codes! {
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
     KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
+    NoSigningKey "NO_SIGNING_KEY" CONFLICT "The server signs no tokens";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
@@ -83,6 +84,7 @@ codes! {
         "The body is of a type that is not taken here";
     InvalidFields "INVALID_FIELDS" UNPROCESSABLE_ENTITY "Some fields are not valid";
     TenantRequired "TENANT_REQUIRED" UNPROCESSABLE_ENTITY "The request names no tenant";
+    KeyRequired "KEY_REQUIRED" UNPROCESSABLE_ENTITY "Only an API key can be exchanged";
     UnsupportedField "UNSUPPORTED_FIELD" UNPROCESSABLE_ENTITY "A field is not supported yet";
     ConflictingFields "CONFLICTING_FIELDS" UNPROCESSABLE_ENTITY "Two fields contradict each other";
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" UNPROCESSABLE_ENTITY

@@ -10,6 +10,8 @@ use crate::config::Config;
 
 /// What a proxy appends the address of its client to.
 const FORWARDED_FOR: &str = "x-forwarded-for";
+/// What a proxy says of the protocol that its client used.
+const FORWARDED_PROTO: &str = "x-forwarded-proto";
 /// Bits of an IPv6 address that one subscriber has to itself.
 const SUBSCRIBER_BITS: u32 = 64;
 
@@ -25,7 +27,7 @@ impl Peer {
     /// The peer of a request that came over a connection.
     pub(crate) fn of(config: &Config, request: &Request) -> Option<Self> {
         let ConnectedFrom(address) = request.extensions().get()?;
-        Some(Self(client(*address, request.headers(), &config.limits.proxies)))
+        Some(Self::at(client(*address, request.headers(), &config.limits.proxies)))
     }
 
     /// The peer at an address.
@@ -43,6 +45,17 @@ impl Peer {
             }
         }
     }
+}
+
+/// Whether a request came encrypted: over this server's own TLS, or by the word of a configured proxy.
+pub(crate) fn is_encrypted(
+    config: &Config,
+    connected: Option<IpAddr>,
+    headers: &HeaderMap,
+) -> bool {
+    let is_proxy = |address: IpAddr| config.limits.proxies.iter().any(|net| net.contains(&address));
+    let is_https = headers.get(FORWARDED_PROTO).is_some_and(|proto| proto.as_bytes() == b"https");
+    config.tls || (is_https && connected.is_some_and(|address| is_proxy(address.to_canonical())))
 }
 
 /// The last address that was not written by one of the proxies. What a client wrote itself stands

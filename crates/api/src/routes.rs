@@ -1,6 +1,7 @@
 //! The routes, one file per noun.
 
 pub(crate) mod admin;
+pub(crate) mod auth;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
@@ -45,6 +46,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(settings::routes())
         .merge(keys::routes())
         .merge(admin::routes())
+        .merge(auth::routes())
 }
 
 /// The task that an id in a path names: a whole id, whether or not there is such a task, or the

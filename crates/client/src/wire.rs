@@ -2,6 +2,7 @@
 //! added.
 
 pub mod attempt;
+pub mod auth;
 pub mod backup;
 pub mod batch;
 pub mod bulk;
@@ -24,6 +25,7 @@ pub mod worker;
 pub mod workflow;
 
 pub use attempt::{AttemptPage, AttemptView};
+pub use auth::TokenAnswer;
 pub use backup::BackupState;
 pub use batch::{BatchAnswer, BatchItem};
 pub use bulk::{BulkAnswer, BulkPage, BulkPreview, BulkRequest, BulkView};

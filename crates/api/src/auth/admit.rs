@@ -6,6 +6,8 @@ use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use duly_core::access::{AccessRoles, TenantGrant};
+use duly_core::key::KeyHash;
+use duly_engine::key_text::KeyText;
 
 use super::Authenticator;
 use crate::access::Access;
@@ -37,7 +39,7 @@ pub(crate) async fn admit(
 
 fn authorize(credentials: &Credentials, access: Access) -> Result<(), ApiError> {
     if access.allows(credentials.roles, &credentials.grant) {
-        return Ok(());
+        return authorize_restricted(&credentials.identity, access);
     }
     let needed = access.role().map_or("a role", |role| role.as_str());
     let whose = if access.is_for_installation() { " for the tenant `*`" } else { "" };
@@ -50,6 +52,23 @@ fn authorize(credentials: &Credentials, access: Access) -> Result<(), ApiError> 
     Err(ApiError::new(Code::Forbidden, detail))
 }
 
+/// What operators and admins do is not told apart by queue and type, so a key that is restricted to some
+/// may not do it at all.
+fn authorize_restricted(identity: &Identity, access: Access) -> Result<(), ApiError> {
+    let is_checked = matches!(
+        access,
+        Access::Public | Access::SignedIn | Access::Viewer | Access::Submitter | Access::Worker
+    );
+    match identity {
+        Identity::Key(key) if !is_checked && !(key.queues.is_empty() && key.types.is_empty()) => {
+            let detail = "the key is restricted to some queues or types, so it may only read, \
+                          submit, cancel and work";
+            Err(ApiError::new(Code::Forbidden, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Who sends these headers.
 pub(crate) async fn identify(
     app: &App,
@@ -59,15 +78,23 @@ pub(crate) async fn identify(
     peer: Option<Peer>,
 ) -> Result<Credentials, ApiError> {
     let secret = match bearer(headers)? {
-        Some(token) => token,
+        Some(secret) => secret,
         None => cookie(method, headers)?.ok_or_else(ApiError::unauthenticated)?,
     };
-    if let Some(wait) = peer.and_then(|peer| app.attempts.blocked(peer))
-        && !authenticator.knows(secret)
-    {
-        return Err(ApiError::too_many_attempts(wait));
+    let key = KeyText::parse(secret);
+    if let Some(wait) = peer.and_then(|peer| app.attempts.blocked(peer)) {
+        let is_known = match &key {
+            Some(key) => authenticator.knows_key(&key.hash()),
+            None => authenticator.knows(secret),
+        };
+        if !is_known {
+            return Err(ApiError::too_many_attempts(wait));
+        }
     }
-    let found = check(authenticator, secret);
+    let found = match key {
+        Some(key) => by_key(app, authenticator, key.hash()).await?,
+        None => by_token(app, authenticator, secret).await?,
+    };
     if found.is_none()
         && let Some(peer) = peer
     {
@@ -76,17 +103,39 @@ pub(crate) async fn identify(
     found.ok_or_else(ApiError::unauthenticated)
 }
 
-fn check(authenticator: &Authenticator, secret: &str) -> Option<Credentials> {
-    let token = authenticator.check(secret)?;
-    Some(Credentials {
+async fn by_token(
+    app: &App,
+    authenticator: &Authenticator,
+    token: &str,
+) -> Result<Option<Credentials>, ApiError> {
+    let Some(token) = authenticator.check(token) else { return Ok(None) };
+    // A token that a key was exchanged for is worth what the key is worth now.
+    if let Some(hash) = token.key {
+        return by_key(app, authenticator, hash).await;
+    }
+    Ok(Some(Credentials {
         identity: Identity::Token { subject: Arc::from(token.subject.as_str()) },
         roles: token.roles,
         grant: token.grant.clone(),
-    })
+    }))
+}
+
+async fn by_key(
+    app: &App,
+    authenticator: &Authenticator,
+    hash: KeyHash,
+) -> Result<Option<Credentials>, ApiError> {
+    let found = app.engine.find_key(hash).await?;
+    authenticator.note_key(hash, found.is_some());
+    Ok(found.map(|key| Credentials {
+        roles: key.roles,
+        grant: key.tenant.clone(),
+        identity: Identity::Key(key),
+    }))
 }
 
 /// The token of the header `Authorization`. Another scheme, or a second header, is no credential.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|_| given.next().is_none());

@@ -1,9 +1,10 @@
 //! Checks the tokens of requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use duly_core::key::KeyHash;
 use duly_core::ports::clock::Clock;
 use duly_core::time::Timestamp;
 use jsonwebtoken::{DecodingKey, Validation};
@@ -29,6 +30,8 @@ pub struct Authenticator {
     signing: Option<SigningKey>,
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<CredentialHash, Arc<CheckedToken>>>,
+    /// Keys that were good when they were used last.
+    good_keys: Mutex<HashSet<KeyHash>>,
 }
 
 /// A key with the one algorithm that it is used with.
@@ -55,6 +58,7 @@ impl Authenticator {
             signing: SigningKey::of(config, None)?,
             clock,
             known: Mutex::default(),
+            good_keys: Mutex::default(),
         };
         for configured in &config.keys {
             this.check_pair(config, configured)?;
@@ -93,6 +97,24 @@ impl Authenticator {
     /// Whether this token was valid before: then a failure of it guesses nothing.
     pub(crate) fn knows(&self, token: &str) -> bool {
         token.len() <= TOKEN_BYTES && self.known.lock().contains_key(&hash(token))
+    }
+
+    /// Notes whether an API key is good.
+    pub(crate) fn note_key(&self, hash: KeyHash, is_good: bool) {
+        let mut good = self.good_keys.lock();
+        if !is_good {
+            good.remove(&hash);
+            return;
+        }
+        if good.len() >= KNOWN_TOKENS {
+            good.clear();
+        }
+        good.insert(hash);
+    }
+
+    /// Whether an API key was good before.
+    pub(crate) fn knows_key(&self, hash: &KeyHash) -> bool {
+        self.good_keys.lock().contains(hash)
     }
 
     fn verify(&self, token: &str) -> Option<CheckedToken> {

@@ -4,6 +4,7 @@ mod claims;
 mod issuer;
 mod keys;
 mod matrix;
+mod sign_in;
 mod signatures;
 mod table;
 mod tenants;

@@ -99,7 +99,9 @@ async fn s09_a_worker_only_works() {
     let mut allowed = Vec::new();
     for operation in published(&router).await {
         let (status, _) = answer(&router, &operation, Some(&token)).await;
-        if !operation.roles.is_empty() && status != 403 {
+        // Signing in itself takes no role.
+        let is_sign_in = operation.path.starts_with("/v1/auth/");
+        if !operation.roles.is_empty() && !is_sign_in && status != 403 {
             allowed.push(operation.path);
         }
     }
