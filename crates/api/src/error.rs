@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
@@ -51,9 +52,10 @@ codes! {
     InvalidParameter "INVALID_PARAMETER" BAD_REQUEST "A parameter is not valid";
     InvalidCursor "INVALID_CURSOR" BAD_REQUEST "The cursor does not belong to this list";
     MissingHost "MISSING_HOST" BAD_REQUEST "The request names no single host";
+    Unauthenticated "UNAUTHENTICATED" UNAUTHORIZED "The request has no valid token or key";
+    Forbidden "FORBIDDEN" FORBIDDEN "The caller may not do this";
     ForeignHost "FOREIGN_HOST" FORBIDDEN "The host is not served here";
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
-    Forbidden "FORBIDDEN" FORBIDDEN "The caller may not do this";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
     QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
@@ -63,6 +65,7 @@ codes! {
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
     KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
+    NoSigningKey "NO_SIGNING_KEY" CONFLICT "The server signs no tokens";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
@@ -80,12 +83,15 @@ codes! {
     UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" UNSUPPORTED_MEDIA_TYPE
         "The body is of a type that is not taken here";
     InvalidFields "INVALID_FIELDS" UNPROCESSABLE_ENTITY "Some fields are not valid";
+    TenantRequired "TENANT_REQUIRED" UNPROCESSABLE_ENTITY "The request names no tenant";
+    KeyRequired "KEY_REQUIRED" UNPROCESSABLE_ENTITY "Only an API key can be exchanged";
     UnsupportedField "UNSUPPORTED_FIELD" UNPROCESSABLE_ENTITY "A field is not supported yet";
     ConflictingFields "CONFLICTING_FIELDS" UNPROCESSABLE_ENTITY "Two fields contradict each other";
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" UNPROCESSABLE_ENTITY
         "The idempotency key belongs to another body";
     LaneLimit "LANE_LIMIT" UNPROCESSABLE_ENTITY "There are too many queue and type pairs";
     ScheduleLimit "SCHEDULE_LIMIT" UNPROCESSABLE_ENTITY "There are too many schedules";
+    TooManyAttempts "TOO_MANY_ATTEMPTS" TOO_MANY_REQUESTS "Too many sign-ins have failed";
     TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
     Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
@@ -175,6 +181,17 @@ impl ApiError {
         Self::new(Code::ScheduleNotFound, "there is no schedule of this name")
     }
 
+    /// The same whatever is wrong, so that nobody learns which part of a token to change.
+    pub(crate) fn unauthenticated() -> Self {
+        let detail = "send a valid token or API key as `Authorization: Bearer …`";
+        Self::new(Code::Unauthenticated, detail)
+    }
+
+    pub(crate) fn too_many_attempts(wait: Duration) -> Self {
+        let detail = "too many sign-ins have failed from this address; try again later";
+        Self::retry(Code::TooManyAttempts, seconds_up(wait), detail)
+    }
+
     pub(crate) fn overloaded(detail: &'static str) -> Self {
         Self::retry(Code::Overloaded, 1, detail)
     }
@@ -231,6 +248,10 @@ impl ApiError {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.0.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.0.code == Code::Unauthenticated {
+            let scheme = HeaderValue::from_static("Bearer realm=\"duly\"");
+            headers.insert(WWW_AUTHENTICATE, scheme);
         }
     }
 }
@@ -386,6 +407,12 @@ impl From<ScheduleError> for ApiError {
             ScheduleError::Store(error) => Self::from(error),
         }
     }
+}
+
+/// Whole seconds, at least one.
+fn seconds_up(wait: Duration) -> u16 {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    u16::try_from(seconds.max(1)).unwrap_or(u16::MAX)
 }
 
 /// An error and all that caused it.

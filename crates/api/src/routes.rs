@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod audit;
+pub(crate) mod auth;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
@@ -47,6 +48,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(audit::routes())
         .merge(keys::routes())
         .merge(admin::routes())
+        .merge(auth::routes())
 }
 
 /// The task that an id in a path names: a whole id, whether or not there is such a task, or the

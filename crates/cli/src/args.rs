@@ -18,8 +18,10 @@ mod node;
 mod queue;
 mod schedule;
 mod serve;
+mod server;
 mod settings;
 mod task;
+mod token;
 mod worker;
 mod workflow;
 
@@ -41,7 +43,7 @@ pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs}
 pub(crate) use self::id::TaskRef;
 pub(crate) use self::import::ImportArgs;
 pub(crate) use self::key::{KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs};
-pub(crate) use self::logs::{LogOutput, LogsArgs, ServerArgs, WatchArgs};
+pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
@@ -50,6 +52,7 @@ pub(crate) use self::schedule::{
     ScheduleNameArgs, ScheduleNextArgs, SchedulePauseArgs,
 };
 pub(crate) use self::serve::{LogLevel, ServeArgs};
+pub(crate) use self::server::{CallerArgs, ServerArgs};
 pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
 };
@@ -57,6 +60,7 @@ pub(crate) use self::task::{
     AttemptsArgs, CancelArgs, DeleteArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs,
     RetryArgs, RunArgs, TaskCommand,
 };
+pub(crate) use self::token::{TokenCommand, TokenCreateArgs};
 pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
 pub(crate) use self::workflow::{
     GraphOutput, WorkflowCancelArgs, WorkflowCommand, WorkflowFileArgs, WorkflowGraphArgs,
@@ -115,6 +119,9 @@ pub(crate) enum Command {
     /// Run a remote worker; list and drain workers
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Sign tokens for callers of the server
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Describe the built-in task types: payload, result, errors, examples
     #[command(subcommand)]
     Handler(HandlerCommand),
@@ -171,18 +178,8 @@ pub(crate) struct DevArgs {
 /// Flags of every command that calls a server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// Address of the server
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080",
-        env = "DULY_SERVER",
-        hide_env_values = true
-    )]
-    pub(crate) server: String,
-    /// The token to send
-    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,

@@ -43,7 +43,7 @@ pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use error::Error;
 #[cfg(feature = "http")]
-pub use http::Client;
+pub use http::{Client, ClientOptions};
 #[cfg(feature = "http")]
 pub use logs::LogQuery;
 #[cfg(feature = "http")]

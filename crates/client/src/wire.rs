@@ -3,6 +3,7 @@
 
 pub mod attempt;
 pub mod audit;
+pub mod auth;
 pub mod backup;
 pub mod batch;
 pub mod bulk;
@@ -26,6 +27,7 @@ pub mod workflow;
 
 pub use attempt::{AttemptPage, AttemptView};
 pub use audit::{AuditEntryView, AuditPage};
+pub use auth::TokenAnswer;
 pub use backup::BackupState;
 pub use batch::{BatchAnswer, BatchItem};
 pub use bulk::{BulkAnswer, BulkPage, BulkPreview, BulkRequest, BulkView};

@@ -5,6 +5,7 @@
 mod access;
 mod attempts;
 mod audit;
+mod auth;
 mod bad_input;
 mod batch;
 mod broken;
