@@ -37,9 +37,10 @@ fn reads_are_for_viewers_and_no_change_is() {
     for (method, path, access) in route_table().iter() {
         // A preview stores nothing.
         let is_read = *method == Method::GET || path == "/schedules/preview";
-        // Backups are for admins alone, also to look at.
+        // Backups and the audit log are for admins alone, also to look at.
         let is_for_readers = matches!(access, Some(Access::Public | Access::Viewer));
-        assert_eq!(is_for_readers, is_read && path != "/admin/backup", "{method} {path}");
+        let is_for_admins = ["/admin/backup", "/audit"].contains(&path);
+        assert_eq!(is_for_readers, is_read && !is_for_admins, "{method} {path}");
     }
 }
 
