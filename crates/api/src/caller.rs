@@ -23,7 +23,7 @@ pub(crate) struct Caller {
     /// Who sent the request.
     pub(crate) identity: Identity,
     /// The id of the request.
-    request_id: Option<Arc<str>>,
+    request_id: Option<RequestId>,
 }
 
 impl Caller {
@@ -32,7 +32,8 @@ impl Caller {
         let actor = match self.identity {
             Identity::Anonymous => Arc::from(Author::ANONYMOUS),
         };
-        Author { actor, request_id: self.request_id.clone() }
+        let request_id = self.request_id.as_ref().map(|id| Arc::from(id.as_str()));
+        Author { actor, request_id }
     }
 
     /// Whether the caller's roles are for the whole installation.
@@ -55,7 +56,7 @@ impl FromRequestParts<App> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let tenant = app.config.tenants.select(&parts.headers)?;
-        let request_id = parts.extensions.get::<RequestId>().map(|id| Arc::from(id.as_str()));
+        let request_id = parts.extensions.get().cloned();
         Ok(Self { tenant, identity: Identity::Anonymous, request_id })
     }
 }
