@@ -33,7 +33,7 @@ pub(crate) struct Caller {
     /// For which tenants.
     pub(crate) grant: TenantGrant,
     /// The id of the request.
-    request_id: Option<Arc<str>>,
+    request_id: Option<RequestId>,
 }
 
 impl Caller {
@@ -44,7 +44,8 @@ impl Caller {
             Identity::Token { subject } => format!("token:{subject}").into(),
             Identity::Key(key) => format!("key:{}", key.id).into(),
         };
-        Author { actor, request_id: self.request_id.clone() }
+        let request_id = self.request_id.as_ref().map(|id| Arc::from(id.as_str()));
+        Author { actor, request_id }
     }
 }
 
@@ -89,7 +90,7 @@ impl FromRequestParts<App> for Caller {
         };
         let Credentials { identity, roles, grant } =
             Credentials::from_request_parts(parts, app).await?;
-        let request_id = parts.extensions.get::<RequestId>().map(|id| Arc::from(id.as_str()));
+        let request_id = parts.extensions.get().cloned();
         Ok(Self { tenant, identity, roles, grant, request_id })
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_CHARS: usize = 128;
 
 /// The id of a request, among its extensions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(pub(crate) HeaderValue);
 
 impl RequestId {

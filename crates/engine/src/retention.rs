@@ -151,3 +151,33 @@ fn expired(retention: Retention, now: Timestamp) -> Sweep {
         after: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use duly_core::audit::Author;
+    use duly_core::name::{QueueName, TenantName};
+    use duly_core::ports::store::{AuditLog as _, PauseQueue, Rules};
+    use duly_store::clock::ManualClock;
+    use duly_store::memory::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn entries_of_the_audit_log_are_deleted_after_their_time() {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_900_000_000_000)));
+        let store = Arc::new(MemoryStore::new(clock.clone(), Rules::default()));
+        let order = PauseQueue {
+            tenant: TenantName::default_tenant(),
+            queue: QueueName::default_queue(),
+            note: String::new(),
+        };
+        let author = Author { actor: "key:7".into(), request_id: None };
+        store.on_behalf_of(author).pause_queue(order).await.unwrap();
+        let settings = Arc::new(CurrentSettings::new(store.clone()));
+        let sweeper = Sweeper { config: Config::default(), store, settings };
+        clock.advance(AUDIT_MEMORY);
+        assert_eq!(sweeper.run_once().await.unwrap().audit, 0);
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(sweeper.run_once().await.unwrap().audit, 1);
+    }
+}

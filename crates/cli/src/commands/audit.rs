@@ -41,8 +41,12 @@ async fn list(args: &AuditArgs) -> anyhow::Result<Ending> {
 
 fn table_of(entries: &[AuditEntryView]) -> String {
     let header = ["at", "actor", "tenant", "action", "target", "change", "request"];
-    let mut table =
-        output::table(&header).shorten(&["change"], 20).leave_out(&["request", "tenant", "change"]);
+    let mut table = output::table(&header)
+        .shorten(&["change"], 20)
+        .shorten(&["actor"], 12)
+        // Ids stay whole.
+        .shorten(&["target"], 36)
+        .leave_out(&["request", "tenant", "change", "at"]);
     for entry in entries {
         table.add_row([
             entry.at.to_string(),

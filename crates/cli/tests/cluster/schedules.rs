@@ -159,20 +159,21 @@ struct SlotTask {
 }
 
 impl SlotTask {
-    /// Whether it surely had ended at this instant. A transaction that ends a task may commit
-    /// somewhat later than the time that it writes.
+    /// Whether a transaction of this instant surely saw its end.
     fn had_ended(&self, at: i64) -> bool {
-        self.finished_at.is_some_and(|end| end + TOLERANCE < at)
+        self.finished_at.is_some_and(|end| end + COMMIT < at)
     }
 
-    /// Whether it surely had not.
+    /// Whether one surely saw it open.
     fn was_open(&self, at: i64) -> bool {
-        self.finished_at.is_none_or(|end| end > at + TOLERANCE)
+        self.finished_at.is_none_or(|end| end > at + ORDER)
     }
 }
 
+/// How many milliseconds after the time that it writes a transaction may commit: a busy disk takes a while.
+const COMMIT: i64 = 2_000;
 /// By how much the times of two transactions may differ from their order, in milliseconds.
-const TOLERANCE: i64 = 500;
+const ORDER: i64 = 500;
 
 /// The tasks of a schedule by slot, from the database itself.
 async fn tasks_of(cluster: &Cluster, name: &str) -> anyhow::Result<Vec<SlotTask>> {

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use duly_core::audit::{AuditEntry, Author};
 use duly_core::filter::Filter;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Home, ListTasks, LogPosition, OpenSession, OpenedSession, Put, ReadLogs, Rules, Store,
-    Submitted, SubmittedWorkflow,
+    Home, ListAudit, ListTasks, LogPosition, OpenSession, OpenedSession, Put, ReadLogs, Rules,
+    Store, Submitted, SubmittedWorkflow,
 };
 use duly_core::time::Timestamp;
 use duly_store::clock::ManualClock;
@@ -36,6 +37,17 @@ pub(crate) struct World<S> {
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp::from_millis(START)))
+}
+
+fn author() -> Author {
+    Author { actor: Arc::from("key:7"), request_id: Some(Arc::from("request-1")) }
+}
+
+/// The newest entries of the audit log. Their numbers are the store's to give.
+async fn last_entries(store: &dyn Store) -> Vec<AuditEntry> {
+    let page = ListAudit { limit: 10, ..ListAudit::default() };
+    let entries = store.audit_log(page).await.unwrap();
+    entries.into_iter().map(|entry| AuditEntry { number: 0, ..entry }).collect()
 }
 
 impl<S: Subject> World<S> {
@@ -76,7 +88,12 @@ impl<S: Subject> World<S> {
     }
 
     async fn ask(&mut self, call: Call) {
-        let [model, subject] = self.stores();
+        let stores = self.stores();
+        // Every other call is a user's.
+        let [model, subject] = match self.tally.steps % 2 {
+            0 => stores,
+            _ => stores.map(|store| store.on_behalf_of(author())),
+        };
         let expected = ask(&*model, &self.beats[0], call.clone()).await;
         let found = ask(&*subject, &self.beats[1], call.clone()).await;
         drop((model, subject));
@@ -188,6 +205,8 @@ impl<S: Subject> World<S> {
             assert_eq!(found, expected, "the store's workflow (left) differs after {after:?}");
         }
         self.compare_schedules(after).await;
+        let (expected, found) = (last_entries(&*model).await, last_entries(&*subject).await);
+        assert_eq!(found, expected, "the store's audit log (left) differs after {after:?}");
         let ids: Vec<_> = self.known.state.keys().copied().collect();
         let turn = usize::try_from(self.tally.steps).unwrap();
         for id in ids.iter().cycle().skip(turn).take(ids.len().min(1)) {

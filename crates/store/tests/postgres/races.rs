@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use duly_core::audit::Author;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
-use duly_core::name::TenantName;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    CancelTasks, Claim, Control as _, Controlled, Ending, Exchange, Exchanged, Home, Leases as _,
-    Reap, Result, Sessions as _, Submitted, Tasks as _,
+    AuditLog as _, CancelTasks, Claim, Control as _, Controlled, Ending, Exchange, Exchanged, Home,
+    Leases as _, ListAudit, PauseQueue, Reap, Result, Sessions as _, Submitted, Tasks as _,
 };
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask, Task};
@@ -104,6 +105,67 @@ async fn a_cancel_and_a_claim_do_not_wait_for_each_other() {
         }
     }
     assert!(races > 0, "they met at the gate");
+}
+
+/// The audit log tells of the cancel exactly if it was carried out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_that_comes_too_late_has_no_audit_entry() {
+    let Some(world) = World::new().await else { return };
+    let (gate, session) = (Gate::new(&world).await, world.open(0, 1, Home::Local).await);
+    let author = Author { actor: "key:7".into(), request_id: None };
+    let acting = world.nodes[1].on_behalf_of(author);
+    let mut races = 0;
+    for number in 0..TIMES {
+        let (task, epoch) = world.held(number, session, u64::from(number) + 1).await;
+        gate.shut(&row(task)).await;
+        let tenant = TenantName::default_tenant();
+        let order = CancelTasks { tenant, tasks: vec![task], reason: "raced".to_owned() };
+        let release = async {
+            let met = gate.holds(2).await;
+            gate.open().await;
+            met
+        };
+        let finish = world.finish(0, session, task, epoch);
+        let (finished, cancelled, met) = tokio::join!(finish, acting.cancel(order), release);
+        races += u32::from(met);
+        let is_done = cancelled.unwrap() == [Controlled::Done];
+        assert_eq!(is_done, finished == Finished::LeaseLost);
+        let target = Some(task.to_string());
+        let page = ListAudit { target, limit: 10, ..ListAudit::default() };
+        let entries = world.nodes[0].audit_log(page).await.unwrap();
+        assert_eq!(entries.len(), usize::from(is_done), "{entries:?}");
+        let was_running = |before: Option<&str>| before == Some(r#"{"status":"RUNNING"}"#);
+        assert!(entries.iter().all(|entry| was_running(entry.before.as_deref())), "{entries:?}");
+    }
+    assert!(races > 0, "they met at the gate");
+}
+
+/// Of two users who pause a queue at the same time, one has paused it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_that_two_users_pause_has_one_audit_entry() {
+    let Some(world) = World::new().await else { return };
+    let gate = Gate::new(&world).await;
+    let acting = |node: usize| {
+        let author = Author { actor: format!("key:{node}").into(), request_id: None };
+        world.nodes[node].on_behalf_of(author)
+    };
+    let (one, two) = (acting(0), acting(1));
+    let order = PauseQueue {
+        tenant: TenantName::default_tenant(),
+        queue: QueueName::default_queue(),
+        note: "down".to_owned(),
+    };
+    gate.shut("LOCK TABLE duly.pause IN EXCLUSIVE MODE").await;
+    let release = async {
+        let met = gate.holds(2).await;
+        gate.open().await;
+        met
+    };
+    let calls = (one.pause_queue(order.clone()), two.pause_queue(order));
+    let (first, second, met) = tokio::join!(calls.0, calls.1, release);
+    assert!(first.unwrap() && second.unwrap() && met);
+    let page = ListAudit { limit: 10, ..ListAudit::default() };
+    assert_eq!(world.nodes[0].audit_log(page).await.unwrap().len(), 1);
 }
 
 /// An edit may leave a row behind that a claim was about to take. Should it come to be the task's own
