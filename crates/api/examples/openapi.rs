@@ -4,6 +4,5 @@
 use std::io::Write;
 
 fn main() -> std::io::Result<()> {
-    let document = duly_api::document().to_pretty_json().expect("the document is JSON");
-    writeln!(std::io::stdout(), "{document}")
+    writeln!(std::io::stdout(), "{}", duly_api::document_text())
 }

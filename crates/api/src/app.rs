@@ -5,6 +5,7 @@ use std::sync::Arc;
 use duly_engine::Engine;
 use duly_engine::random::OsRandom;
 
+use crate::attempts::Attempts;
 use crate::body::Budget;
 use crate::config::Config;
 use crate::request_id::RequestIds;
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) request_ids: RequestIds,
     pub(crate) budget: Budget,
+    pub(crate) attempts: Attempts,
     /// What every route declares.
     pub(crate) routes: RouteTable,
     /// Draws the waits of failed attempts that are reported over the network.
@@ -28,8 +30,9 @@ pub(crate) struct Shared {
 impl App {
     pub(crate) fn new(engine: Engine, config: Config, routes: RouteTable) -> Self {
         let request_ids = RequestIds::new(config.instance);
+        let attempts = Attempts::new(config.limits.failed_sign_ins);
         let (budget, random) = (Budget::default(), OsRandom::new());
-        Self(Arc::new(Shared { engine, config, request_ids, budget, routes, random }))
+        Self(Arc::new(Shared { engine, config, request_ids, budget, attempts, routes, random }))
     }
 }
 

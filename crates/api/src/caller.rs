@@ -1,15 +1,23 @@
 //! Who calls: the tenant whose tasks a request may see, and the caller's identity.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use duly_core::access::{AccessRoles, TenantGrant};
+use duly_core::key::ApiKey;
 use duly_core::name::TenantName;
 
 use crate::app::App;
+use crate::auth::admit;
 use crate::error::{ApiError, Code};
+use crate::query;
 
-/// Selects the tenant, where [`Tenants::ByHeader`] is in effect.
+/// Selects the tenant, where the caller may choose.
 const HEADER: &str = "duly-tenant";
+/// The same for streams, to which browsers can give no headers. Only routes that declare it take it.
+const PARAMETER: &str = "tenant";
 
 /// The caller of a request. Handlers take it as an argument and use its tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +26,10 @@ pub(crate) struct Caller {
     pub(crate) tenant: TenantName,
     /// Who sent the request.
     pub(crate) identity: Identity,
+    /// What the caller may do.
+    pub(crate) roles: AccessRoles,
+    /// For which tenants.
+    pub(crate) grant: TenantGrant,
 }
 
 /// Who sent a request.
@@ -25,18 +37,71 @@ pub(crate) struct Caller {
 pub(crate) enum Identity {
     /// The server does not ask callers who they are.
     Anonymous,
+    /// The holder of a token.
+    Token {
+        /// The claim `sub`.
+        subject: Arc<str>,
+    },
+    /// The holder of an API key, or of a token that it was exchanged for.
+    Key(Arc<ApiKey>),
+}
+
+/// What is known of a caller before the tenant of the request is.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    pub(crate) identity: Identity,
+    pub(crate) roles: AccessRoles,
+    pub(crate) grant: TenantGrant,
+}
+
+impl FromRequestParts<App> for Credentials {
+    type Rejection = ApiError;
+
+    /// What the layer around all routes found out; a server without keys asks nobody.
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        Ok(parts.extensions.get().cloned().unwrap_or_else(admit::anonymous))
+    }
 }
 
 impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let tenant = app.config.tenants.select(&parts.headers)?;
-        Ok(Self { tenant, identity: Identity::Anonymous })
+        let tenant = match parts.extensions.get::<Credentials>() {
+            Some(known) => granted_tenant(&known.grant, &parts.headers, &parts.uri)?,
+            None => app.config.tenants.select(&parts.headers)?,
+        };
+        let Credentials { identity, roles, grant } =
+            Credentials::from_request_parts(parts, app).await?;
+        Ok(Self { tenant, identity, roles, grant })
     }
 }
 
-/// How the tenant of a request is selected.
+/// The tenant of a request by a caller with this grant.
+fn granted_tenant(
+    grant: &TenantGrant,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<TenantName, ApiError> {
+    let named = match named_in_header(headers)? {
+        Some(name) => Some(name),
+        None => named_in_query(uri)?,
+    };
+    match (grant, named) {
+        (TenantGrant::One(own), Some(named)) if *own != named => {
+            let detail = format!("the token or key is for the tenant `{own}` alone");
+            Err(ApiError::new(Code::Forbidden, detail))
+        }
+        (TenantGrant::One(own), _) => Ok(own.clone()),
+        (TenantGrant::Installation, Some(named)) => Ok(named),
+        (TenantGrant::Installation, None) => Err(ApiError::new(
+            Code::TenantRequired,
+            "the token or key is for all tenants; name one with the header Duly-Tenant",
+        )),
+    }
+}
+
+/// How the tenant of a request is selected on a server that trusts every caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tenants {
     /// All callers belong to this tenant.
@@ -54,36 +119,52 @@ impl Default for Tenants {
 
 impl Tenants {
     fn select(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
-        let mut names = match self {
-            Self::One(tenant) => return Ok(tenant.clone()),
-            Self::ByHeader => headers.get_all(HEADER).iter(),
-        };
-        let Some(name) = names.next() else { return Ok(TenantName::default_tenant()) };
-        let refused = |why: String| {
-            ApiError::new(Code::InvalidParameter, format!("the header Duly-Tenant {why}"))
-        };
-        if names.next().is_some() {
-            return Err(refused("is given twice; send it once".to_owned()));
+        match self {
+            Self::One(tenant) => Ok(tenant.clone()),
+            Self::ByHeader => {
+                Ok(named_in_header(headers)?.unwrap_or_else(TenantName::default_tenant))
+            }
         }
-        let name = name.to_str().map_err(|_| refused("must be plain text".to_owned()))?;
-        TenantName::given(name).map_err(|why| refused(why.to_string()))
     }
+}
+
+fn named_in_header(headers: &HeaderMap) -> Result<Option<TenantName>, ApiError> {
+    let mut names = headers.get_all(HEADER).iter();
+    let Some(name) = names.next() else { return Ok(None) };
+    let refused = |why: String| {
+        ApiError::new(Code::InvalidParameter, format!("the header Duly-Tenant {why}"))
+    };
+    if names.next().is_some() {
+        return Err(refused("is given twice; send it once".to_owned()));
+    }
+    let name = name.to_str().map_err(|_| refused("must be plain text".to_owned()))?;
+    TenantName::given(name).map(Some).map_err(|why| refused(why.to_string()))
+}
+
+fn named_in_query(uri: &Uri) -> Result<Option<TenantName>, ApiError> {
+    if !uri.query().is_some_and(|query| query.contains(PARAMETER)) {
+        return Ok(None);
+    }
+    let pairs = query::pairs(uri)?;
+    let Some((_, name)) = pairs.iter().find(|(name, _)| name == PARAMETER) else { return Ok(None) };
+    let refused = |why| query::invalid(format!("`{PARAMETER}` {why}"));
+    TenantName::given(name).map(Some).map_err(refused)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tenant(tenants: &Tenants, header: Option<&str>) -> Option<String> {
-        let mut headers = HeaderMap::new();
-        if let Some(value) = header {
-            headers.insert(HEADER, value.parse().unwrap());
-        }
-        tenants.select(&headers).ok().map(|name| name.to_string())
+    fn headers(tenant: Option<&str>) -> HeaderMap {
+        let named = tenant.map(|name| (HEADER.parse().unwrap(), name.parse().unwrap()));
+        HeaderMap::from_iter(named)
     }
 
     #[test]
     fn the_header_counts_only_where_callers_are_trusted() {
+        let tenant = |tenants: &Tenants, name| {
+            tenants.select(&headers(name)).ok().map(|name| name.to_string())
+        };
         let one = Tenants::default();
         assert_eq!(tenant(&one, Some("other")).as_deref(), Some("default"));
         assert_eq!(tenant(&Tenants::ByHeader, Some("other")).as_deref(), Some("other"));
@@ -91,5 +172,22 @@ mod tests {
         for bad in ["", "Other", "a b", "duly.system", "é"] {
             assert_eq!(tenant(&Tenants::ByHeader, Some(bad)), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_caller_acts_for_the_tenants_of_its_grant_alone() {
+        let select = |grant: &str, header, uri| {
+            let uri = Uri::from_static(uri);
+            let found = granted_tenant(&grant.parse().unwrap(), &headers(header), &uri);
+            found.map(|name| name.to_string()).map_err(|error| error.code())
+        };
+        assert_eq!(select("ada", None, "/").as_deref(), Ok("ada"));
+        assert_eq!(select("ada", Some("ada"), "/").as_deref(), Ok("ada"));
+        assert_eq!(select("ada", Some("bob"), "/"), Err(Code::Forbidden));
+        assert_eq!(select("ada", None, "/?tenant=bob"), Err(Code::Forbidden));
+        assert_eq!(select("*", Some("bob"), "/").as_deref(), Ok("bob"));
+        assert_eq!(select("*", None, "/?a=b&tenant=bob").as_deref(), Ok("bob"));
+        assert_eq!(select("*", None, "/"), Err(Code::TenantRequired));
+        assert_eq!(select("*", Some("*"), "/"), Err(Code::InvalidParameter));
     }
 }

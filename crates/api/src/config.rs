@@ -1,9 +1,12 @@
 //! What the operator of a server configures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::limits::LOSSES;
+use ipnet::IpNet;
 
+use crate::auth::Authenticator;
 use crate::caller::Tenants;
 use crate::guard::HostPolicy;
 
@@ -27,10 +30,31 @@ pub struct Config {
     pub worker_concurrency: usize,
     /// Lost leases after which a task is failed, unless the settings say otherwise.
     pub loss_limit: u32,
-    /// How the tenant of a request is selected.
+    /// How the tenant of a request is selected, where callers are not asked who they are.
     pub tenants: Tenants,
+    /// Checks who calls; without it, every caller may do everything.
+    pub auth: Option<Arc<Authenticator>>,
+    /// How much one caller may ask.
+    pub limits: Limits,
+    /// Whether its connections are encrypted.
+    pub tls: bool,
     /// Makes the request ids of this process differ from those of others; any random number.
     pub instance: u64,
+}
+
+/// How much one caller may ask.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Sign-ins that may fail within a minute before an address is refused; 0 for any number.
+    pub failed_sign_ins: u32,
+    /// Networks of the proxies whose `X-Forwarded-For` is believed.
+    pub proxies: Vec<IpNet>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { failed_sign_ins: 10, proxies: Vec::new() }
+    }
 }
 
 impl Default for Config {
@@ -45,6 +69,9 @@ impl Default for Config {
             worker_concurrency: 0,
             loss_limit: LOSSES,
             tenants: Tenants::default(),
+            auth: None,
+            limits: Limits::default(),
+            tls: false,
             instance: 0,
         }
     }

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use duly_core::id::{TaskId, WorkflowId};
+use duly_core::id::{KeyId, TaskId, WorkflowId};
 use duly_core::limits::{COUNT, LOG_BYTES};
 use duly_core::name::{QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{DeadPosition, LogPosition};
@@ -42,6 +42,18 @@ impl CursorValue for TaskId {
 
 impl CursorValue for WorkflowId {
     const LIST: &'static str = "workflows";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.as_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self::from_bytes)
+    }
+}
+
+impl CursorValue for KeyId {
+    const LIST: &'static str = "keys";
 
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.as_bytes());

@@ -1,4 +1,4 @@
-//! The one layer around every route: request id, guard, panics, problems and headers. Hand-written
+//! The one layer around every route: request id, guard, sign-in, panics, problems and headers. Hand-written
 //! as one function, since a submit takes less time than a stack of eight layers would.
 
 use std::any::Any;
@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
 use crate::app::App;
+use crate::auth::admit::admit;
 use crate::error::{ApiError, Code};
 use crate::{guard, request_id};
 
@@ -27,24 +28,24 @@ const DOCS_CSP: HeaderValue = HeaderValue::from_static(
 );
 
 /// Answers one request, whatever happens inside.
-pub(crate) async fn around(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn around(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let id = app.request_ids.of(request.headers());
     let is_docs = request.uri().path().starts_with("/docs");
-    let response = match check(&app, &request) {
+    let response = match check(&app, &mut request).await {
         Err(refused) => refused.into_response(),
         Ok(()) => contain(next.run(request)).await,
     };
     finish(response, id, is_docs)
 }
 
-/// Refuses what no route should see.
-fn check(app: &App, request: &Request) -> Result<(), ApiError> {
+/// Refuses what no route should see. A caller who may not call a route learns nothing of its query.
+async fn check(app: &App, request: &mut Request) -> Result<(), ApiError> {
     let (method, uri) = (request.method(), request.uri());
     guard::check(&app.config.allowed_hosts, method, uri, request.headers())?;
-    match request.extensions().get::<MatchedPath>() {
-        Some(path) => app.routes.check(method, path.as_str(), uri),
-        None => Ok(()),
-    }
+    let Some(path) = request.extensions().get::<MatchedPath>() else { return Ok(()) };
+    let Some(route) = app.routes.find(method, path.as_str())? else { return Ok(()) };
+    admit(app, request, route.access()).await?;
+    route.check_query(request.uri())
 }
 
 /// Turns a panic into an answer: one broken request must not cost the connection its others.

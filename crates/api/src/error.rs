@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
@@ -13,7 +14,7 @@ use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
 use duly_core::workflow::UNKNOWN_WORKFLOW;
 use duly_engine::command::schedules::ScheduleError;
-use duly_engine::command::{bulk, settings, submit, worker, workflows};
+use duly_engine::command::{bulk, keys, settings, submit, worker, workflows};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -51,6 +52,8 @@ codes! {
     InvalidParameter "INVALID_PARAMETER" BAD_REQUEST "A parameter is not valid";
     InvalidCursor "INVALID_CURSOR" BAD_REQUEST "The cursor does not belong to this list";
     MissingHost "MISSING_HOST" BAD_REQUEST "The request names no single host";
+    Unauthenticated "UNAUTHENTICATED" UNAUTHORIZED "The request has no valid token or key";
+    Forbidden "FORBIDDEN" FORBIDDEN "The caller may not do this";
     ForeignHost "FOREIGN_HOST" FORBIDDEN "The host is not served here";
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
@@ -60,7 +63,9 @@ codes! {
     WorkflowNotFound "WORKFLOW_NOT_FOUND" NOT_FOUND "There is no such workflow";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
+    KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
+    NoSigningKey "NO_SIGNING_KEY" CONFLICT "The server signs no tokens";
     AmbiguousId "AMBIGUOUS_ID" CONFLICT "The id is the beginning of several";
     StateConflict "STATE_CONFLICT" CONFLICT "The task is in another state";
     BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
@@ -78,12 +83,15 @@ codes! {
     UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" UNSUPPORTED_MEDIA_TYPE
         "The body is of a type that is not taken here";
     InvalidFields "INVALID_FIELDS" UNPROCESSABLE_ENTITY "Some fields are not valid";
+    TenantRequired "TENANT_REQUIRED" UNPROCESSABLE_ENTITY "The request names no tenant";
+    KeyRequired "KEY_REQUIRED" UNPROCESSABLE_ENTITY "Only an API key can be exchanged";
     UnsupportedField "UNSUPPORTED_FIELD" UNPROCESSABLE_ENTITY "A field is not supported yet";
     ConflictingFields "CONFLICTING_FIELDS" UNPROCESSABLE_ENTITY "Two fields contradict each other";
     IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" UNPROCESSABLE_ENTITY
         "The idempotency key belongs to another body";
     LaneLimit "LANE_LIMIT" UNPROCESSABLE_ENTITY "There are too many queue and type pairs";
     ScheduleLimit "SCHEDULE_LIMIT" UNPROCESSABLE_ENTITY "There are too many schedules";
+    TooManyAttempts "TOO_MANY_ATTEMPTS" TOO_MANY_REQUESTS "Too many sign-ins have failed";
     TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
     Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
@@ -173,6 +181,17 @@ impl ApiError {
         Self::new(Code::ScheduleNotFound, "there is no schedule of this name")
     }
 
+    /// The same whatever is wrong, so that nobody learns which part of a token to change.
+    pub(crate) fn unauthenticated() -> Self {
+        let detail = "send a valid token or API key as `Authorization: Bearer …`";
+        Self::new(Code::Unauthenticated, detail)
+    }
+
+    pub(crate) fn too_many_attempts(wait: Duration) -> Self {
+        let detail = "too many sign-ins have failed from this address; try again later";
+        Self::retry(Code::TooManyAttempts, seconds_up(wait), detail)
+    }
+
     pub(crate) fn overloaded(detail: &'static str) -> Self {
         Self::retry(Code::Overloaded, 1, detail)
     }
@@ -229,6 +248,10 @@ impl ApiError {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.0.retry_after {
             headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.0.code == Code::Unauthenticated {
+            let scheme = HeaderValue::from_static("Bearer realm=\"duly\"");
+            headers.insert(WWW_AUTHENTICATE, scheme);
         }
     }
 }
@@ -351,6 +374,17 @@ impl From<settings::Error> for ApiError {
     }
 }
 
+impl From<keys::Error> for ApiError {
+    fn from(error: keys::Error) -> Self {
+        match error {
+            keys::Error::ForeignRoles | keys::Error::ForeignTenant | keys::Error::Wider => {
+                Self::new(Code::Forbidden, error.to_string())
+            }
+            keys::Error::Store(error) => Self::from(error),
+        }
+    }
+}
+
 impl From<ScheduleError> for ApiError {
     fn from(error: ScheduleError) -> Self {
         match error {
@@ -373,6 +407,12 @@ impl From<ScheduleError> for ApiError {
             ScheduleError::Store(error) => Self::from(error),
         }
     }
+}
+
+/// Whole seconds, at least one.
+fn seconds_up(wait: Duration) -> u16 {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    u16::try_from(seconds.max(1)).unwrap_or(u16::MAX)
 }
 
 /// An error and all that caused it.

@@ -5,20 +5,27 @@
 
 mod access;
 mod app;
+mod attempts;
+mod auth;
 mod back_off_fields;
 mod body;
 mod bulk_fields;
 mod caller;
+mod caller_rights;
 mod config;
 mod cursor;
 mod edge;
 mod error;
 mod fields;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod if_match;
+mod key_fields;
 mod lease_fields;
 mod openapi;
 mod order_fields;
+mod peer;
 mod query;
 mod request_id;
 mod responses;
@@ -33,11 +40,14 @@ mod task_fields;
 mod workflow_fields;
 
 pub use access::Access;
+pub use auth::{
+    Algorithm, AuthConfig, Authenticator, BadKey, KeyConfig, NewToken, Secret, SigningKey,
+};
 pub use caller::Tenants;
-pub use config::Config;
+pub use config::{Config, Limits};
 pub use error::Code;
 pub use guard::HostPolicy;
-pub use openapi::document;
+pub use openapi::{document, document_text};
 pub use route_table::RouteTable;
 pub use router::{route_table, router};
 pub use schedule_fields::read_configured_schedule;

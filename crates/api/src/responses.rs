@@ -28,6 +28,7 @@ responses! {
     QueueNotFound "404" "`QUEUE_NOT_FOUND`";
     WorkflowNotFound "404" "`WORKFLOW_NOT_FOUND`";
     ScheduleNotFound "404" "`SCHEDULE_NOT_FOUND`";
+    KeyNotFound "404" "`KEY_NOT_FOUND`";
     SessionNotFound "404" "`SESSION_NOT_FOUND`";
     SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
     AmbiguousId "409" "`AMBIGUOUS_ID`";

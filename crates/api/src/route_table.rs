@@ -18,8 +18,9 @@ const PREFIX: &str = "/v1";
 #[derive(Debug, Default)]
 pub struct RouteTable(HashMap<String, HashMap<Method, Route>>);
 
+/// What one route declares.
 #[derive(Debug)]
-struct Route {
+pub(crate) struct Route {
     access: Option<Access>,
     /// The names of the query parameters; `None` if the route ignores the query.
     parameters: Option<Vec<String>>,
@@ -56,21 +57,37 @@ impl RouteTable {
         })
     }
 
-    /// Refuses a query with an unknown parameter or with one that is given twice, and a route that
-    /// is not in the table. `path` is that of the route, such as `/v1/tasks/{id}`.
-    pub(crate) fn check(&self, method: &Method, path: &str, uri: &Uri) -> Result<(), ApiError> {
+    /// The route of a request; none if the path has no such method, which answers 405. Refuses a
+    /// route that is not in the table. `path` is that of the route, such as `/v1/tasks/{id}`.
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Option<&Route>, ApiError> {
         let Some(methods) = self.0.get(unversioned(path)) else {
-            return Err(ApiError::internal(format!("the route {path} declares no access")));
+            return Err(undeclared(path));
         };
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let route = methods.get(method);
+        match route {
+            Some(Route { access: None, .. }) => Err(undeclared(path)),
+            route => Ok(route),
+        }
+    }
+}
+
+fn undeclared(path: &str) -> ApiError {
+    ApiError::internal(format!("the route {path} declares no access"))
+}
+
+impl Route {
+    /// Who may call it.
+    pub(crate) fn access(&self) -> Access {
+        self.access.expect("a route without is never found")
+    }
+
+    /// Refuses a query with an unknown parameter or with one that is given twice.
+    pub(crate) fn check_query(&self, uri: &Uri) -> Result<(), ApiError> {
         if uri.query().is_none_or(str::is_empty) {
             return Ok(());
         }
-        let method = if *method == Method::HEAD { &Method::GET } else { method };
-        // A path without such a method answers 405.
-        let route = methods.get(method);
-        let Some(parameters) = route.and_then(|route| route.parameters.as_ref()) else {
-            return Ok(());
-        };
+        let Some(parameters) = self.parameters.as_ref() else { return Ok(()) };
         let pairs = query::pairs(uri)?;
         for (place, (name, _)) in pairs.iter().enumerate() {
             if !parameters.iter().any(|known| is_meant(known, name)) {
@@ -129,9 +146,9 @@ mod tests {
     #[test]
     fn a_route_that_declares_nothing_is_refused() {
         let table = RouteTable::new(&openapi::document(), &[]);
-        let check = |path: &str| table.check(&Method::GET, path, &Uri::from_static("/"));
-        assert!(check("/v1/tasks/{id}").is_ok() && check("/tasks/{id}").is_ok());
-        assert_eq!(check("/undeclared").unwrap_err().code(), Code::Internal);
+        let find = |path: &str| table.find(&Method::GET, path);
+        assert!(find("/v1/tasks/{id}").unwrap().is_some() && find("/tasks/{id}").is_ok());
+        assert_eq!(find("/undeclared").unwrap_err().code(), Code::Internal);
     }
 
     #[test]
@@ -142,5 +159,6 @@ mod tests {
         let table = RouteTable::new(&document, &[]);
         let undeclared: Vec<_> = table.iter().filter(|(.., access)| access.is_none()).collect();
         assert_eq!(undeclared, [(&Method::GET, "/livez", None)]);
+        assert_eq!(table.find(&Method::GET, "/livez").unwrap_err().code(), Code::Internal);
     }
 }

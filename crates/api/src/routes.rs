@@ -1,9 +1,11 @@
 //! The routes, one file per noun.
 
 pub(crate) mod admin;
+pub(crate) mod auth;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod leases;
 pub(crate) mod nodes;
 pub(crate) mod queues;
@@ -42,7 +44,9 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(nodes::routes())
         .merge(workers::routes())
         .merge(settings::routes())
+        .merge(keys::routes())
         .merge(admin::routes())
+        .merge(auth::routes())
 }
 
 /// The task that an id in a path names: a whole id, whether or not there is such a task, or the

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 use crate::config::Config;
+use crate::peer::ConnectedFrom;
 
 mod activity;
 
@@ -52,7 +54,7 @@ pub async fn serve(
     let builder = builder(&config, tasks.clone());
     let places = Arc::new(Semaphore::new(config.connections));
     loop {
-        let (stream, place) = tokio::select! {
+        let (stream, address, place) = tokio::select! {
             () = shutdown.cancelled() => break,
             accepted = accept(&listener, &places) => accepted,
         };
@@ -64,7 +66,7 @@ pub async fn serve(
             idle_timeout: config.idle_timeout,
         };
         tasks.spawn(async move {
-            connection.serve(stream).await;
+            connection.serve(stream, address).await;
             drop(place);
         });
     }
@@ -76,11 +78,11 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     let place = Arc::clone(places).acquire_owned().await.expect("the semaphore is never closed");
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
+            Ok((stream, address)) => return (stream, address, place),
             Err(error) if is_passing(error.kind()) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections; trying again");
@@ -154,12 +156,13 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream) {
+    async fn serve(self, stream: TcpStream, address: SocketAddr) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let activity = Arc::new(ConnectionActivity::default());
-        let service = service_fn(|received| {
+        let service = service_fn(|mut received: hyper::Request<Incoming>| {
+            received.extensions_mut().insert(ConnectedFrom(address.ip()));
             answer(self.router.clone(), ActiveRequest::begin(&activity), received)
         });
         let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));

@@ -29,7 +29,7 @@ pub(crate) fn worker(body: &[u8], tenant: &TenantName) -> Result<RemoteWorker, A
     let queues = each_name(&mut fields, queues, &items, QueueName::given);
     // It is checked and not stored: nothing shows it yet.
     fields.whole(object.field("capacity"), 1..=CONCURRENCY as u64);
-    fields.end(Some(RemoteWorker { name, tenant: tenant.clone(), types, queues }))
+    fields.end(Some(RemoteWorker { name, tenant: tenant.clone(), types, queues, owner: None }))
 }
 
 /// Reads a [`HeartbeatRequest`]. A worker that holds nothing may leave the body out.

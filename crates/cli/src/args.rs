@@ -10,14 +10,17 @@ mod filter;
 mod handler;
 mod id;
 mod import;
+mod key;
 mod logs;
 mod migrate;
 mod node;
 mod queue;
 mod schedule;
 mod serve;
+mod server;
 mod settings;
 mod task;
+mod token;
 mod worker;
 mod workflow;
 
@@ -37,7 +40,8 @@ pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
 pub(crate) use self::id::TaskRef;
 pub(crate) use self::import::ImportArgs;
-pub(crate) use self::logs::{LogOutput, LogsArgs, ServerArgs, WatchArgs};
+pub(crate) use self::key::{KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs};
+pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
@@ -46,6 +50,7 @@ pub(crate) use self::schedule::{
     ScheduleNameArgs, ScheduleNextArgs, SchedulePauseArgs,
 };
 pub(crate) use self::serve::{LogLevel, ServeArgs};
+pub(crate) use self::server::{CallerArgs, ServerArgs};
 pub(crate) use self::settings::{
     SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs, SettingsSetArgs,
 };
@@ -53,6 +58,7 @@ pub(crate) use self::task::{
     AttemptsArgs, CancelArgs, DeleteArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs,
     RetryArgs, RunArgs, TaskCommand,
 };
+pub(crate) use self::token::{TokenCommand, TokenCreateArgs};
 pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
 pub(crate) use self::workflow::{
     GraphOutput, WorkflowCancelArgs, WorkflowCommand, WorkflowFileArgs, WorkflowGraphArgs,
@@ -100,12 +106,18 @@ pub(crate) enum Command {
     /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Create, list and revoke API keys
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// List the nodes of the server
     #[command(subcommand)]
     Node(NodeCommand),
     /// Run a remote worker; list and drain workers
     #[command(subcommand)]
     Worker(WorkerCommand),
+    /// Sign tokens for callers of the server
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Describe the built-in task types: payload, result, errors, examples
     #[command(subcommand)]
     Handler(HandlerCommand),
@@ -162,18 +174,8 @@ pub(crate) struct DevArgs {
 /// Flags of every command that calls a server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// Address of the server
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080",
-        env = "DULY_SERVER",
-        hide_env_values = true
-    )]
-    pub(crate) server: String,
-    /// The token to send
-    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,

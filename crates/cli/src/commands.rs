@@ -9,6 +9,7 @@ pub(crate) mod dlq;
 pub(crate) mod doctor;
 mod document;
 pub(crate) mod handler;
+pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod node;
 mod preview;
@@ -19,6 +20,7 @@ pub(crate) mod serve;
 mod serving;
 pub(crate) mod settings;
 pub(crate) mod task;
+pub(crate) mod token;
 mod watch;
 pub(crate) mod worker;
 pub(crate) mod workflow;
@@ -35,5 +37,5 @@ fn block_on<T>(calls: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result
 }
 
 fn connect(args: &ClientArgs) -> anyhow::Result<Client> {
-    Ok(Client::new(&args.server, args.token.as_deref())?)
+    args.server.connect()
 }

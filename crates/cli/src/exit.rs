@@ -72,7 +72,7 @@ fn code_of(error: &ClientError) -> u8 {
             409 | 412 => 5,
             _ => 1,
         },
-        ClientError::BadAddress { .. } | ClientError::BadToken => 2,
+        ClientError::BadAddress { .. } | ClientError::BadToken | ClientError::BadAuthorities => 2,
         ClientError::Unreachable { .. } | ClientError::Unexpected { .. } => 1,
     }
 }

@@ -7,12 +7,13 @@ mod sample_schedules;
 mod store;
 mod worker;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use duly_api::HostPolicy;
+use duly_api::{AuthConfig, Authenticator, HostPolicy};
 use duly_core::limits::PREFETCH;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
@@ -36,6 +37,7 @@ use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
 pub(crate) use self::store::{StoreLocation, StoreUrl, grant_rights, migrate, migrations};
 pub(crate) use self::worker::RemoteWorker;
+use crate::exit::Usage;
 use crate::files;
 
 /// The embedded store.
@@ -138,18 +140,37 @@ impl Node {
     fn start_api(&self, plan: &Plan, listener: TcpListener, instance: u64) -> anyhow::Result<()> {
         let address = listener.local_addr().context("cannot read the listener's address")?;
         let config = duly_api::Config {
-            allowed_hosts: HostPolicy::local(address),
+            allowed_hosts: allowed_hosts(plan, address),
             instance,
             connections: files::raise_limit(),
             worker_concurrency: if plan.has_worker() { plan.concurrency } else { 0 },
             loss_limit: plan.loss_limit,
             tenants: plan.tenants.clone(),
+            auth: plan.auth.clone(),
+            limits: plan.limits.clone(),
             ..duly_api::Config::default()
         };
         let router = duly_api::router(self.engine.clone(), config.clone());
         self.parts.spawn(duly_api::serve(listener, router, config, self.stop_api.clone()));
         Ok(())
     }
+}
+
+/// A server that asks callers who they are may be called by any name. One that does not is kept from
+/// web pages, which can make a browser call it.
+fn allowed_hosts(plan: &Plan, address: SocketAddr) -> HostPolicy {
+    if plan.auth.is_some() { HostPolicy::Any } else { HostPolicy::local(address) }
+}
+
+/// Reads the keys that callers sign in with.
+pub(crate) fn authenticator(config: &AuthConfig) -> Result<Arc<Authenticator>, Usage> {
+    if config.keys.is_empty() {
+        return Err(Usage::new(
+            "auth: has no keys; add one under `keys:`, as docs/security.md shows",
+        ));
+    }
+    let read = Authenticator::new(config, Arc::new(SystemClock::default()));
+    read.map(Arc::new).map_err(|bad| Usage::new(format!("auth: {bad}")))
 }
 
 /// An engine on this store, without a worker or API.

@@ -14,8 +14,11 @@ pub enum Error {
         url: String,
     },
     /// The token cannot be sent.
-    #[error("the token holds characters that cannot be sent; check --token or DULY_TOKEN")]
+    #[error("the token holds characters that cannot be sent; check --token-file or DULY_TOKEN")]
     BadToken,
+    /// The certificates of authorities cannot be read.
+    #[error("--ca-file holds no certificates in PEM")]
+    BadAuthorities,
     /// The server refused the call.
     #[error("{problem}")]
     Problem {
@@ -59,6 +62,7 @@ impl Error {
             Self::Problem { problem, .. } => Some(&problem.code),
             Self::BadAddress { .. }
             | Self::BadToken
+            | Self::BadAuthorities
             | Self::Unreachable { .. }
             | Self::Unexpected { .. } => None,
         }
@@ -69,7 +73,10 @@ impl Error {
         match self {
             Self::Problem { problem, .. } => Some(problem.status),
             Self::Unexpected { status, .. } => Some(*status),
-            Self::BadAddress { .. } | Self::BadToken | Self::Unreachable { .. } => None,
+            Self::BadAddress { .. }
+            | Self::BadToken
+            | Self::BadAuthorities
+            | Self::Unreachable { .. } => None,
         }
     }
 
@@ -79,7 +86,10 @@ impl Error {
             Self::Problem { retry_after, .. } | Self::Unexpected { retry_after, .. } => {
                 *retry_after
             }
-            Self::BadAddress { .. } | Self::BadToken | Self::Unreachable { .. } => None,
+            Self::BadAddress { .. }
+            | Self::BadToken
+            | Self::BadAuthorities
+            | Self::Unreachable { .. } => None,
         }
     }
 
@@ -90,7 +100,7 @@ impl Error {
             Self::Problem { problem, .. } => matches!(problem.status, 429 | 503),
             Self::Unreachable { .. } => true,
             Self::Unexpected { status, .. } => matches!(status, 429 | 502..=504),
-            Self::BadAddress { .. } | Self::BadToken => false,
+            Self::BadAddress { .. } | Self::BadToken | Self::BadAuthorities => false,
         }
     }
 }

@@ -6,10 +6,11 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use duly_core::name::TenantName;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH, RETRY_AFTER,
 };
-use reqwest::{Method, RequestBuilder, Url, redirect};
+use reqwest::{Certificate, Method, RequestBuilder, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +25,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer may take beyond the time that the server is asked to wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Names the tenant to act for.
+const TENANT: HeaderName = HeaderName::from_static("duly-tenant");
+
 /// A client of one server. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -31,21 +35,52 @@ pub struct Client {
     http: reqwest::Client,
 }
 
-impl Client {
-    /// A client of the server at `base_url`, which sends the token with every request.
-    pub fn new(base_url: &str, token: Option<&str>) -> Result<Self, Error> {
-        let base = parse_base(base_url)?;
+/// What a client tells the server with every request, and whom it trusts.
+#[derive(Clone, Default)]
+pub struct ClientOptions {
+    /// The token or API key.
+    pub token: Option<String>,
+    /// The tenant to act for, where the token is for all of them.
+    pub tenant: Option<TenantName>,
+    /// Certificates in PEM of authorities that are trusted beside those of the system.
+    pub authorities: Option<Vec<u8>>,
+}
+
+impl ClientOptions {
+    /// Those that only send a token.
+    pub fn token(token: Option<&str>) -> Self {
+        Self { token: token.map(str::to_owned), ..Self::default() }
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        if let Some(token) = token {
+        if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
             let mut value = value.map_err(|_| Error::BadToken)?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
+        if let Some(tenant) = &self.tenant {
+            let value = HeaderValue::from_str(tenant.as_str());
+            headers.insert(TENANT, value.expect("a name of a tenant is plain ASCII"));
+        }
+        Ok(headers)
+    }
+}
+
+impl Client {
+    /// A client of the server at `base_url`, which sends the token with every request.
+    pub fn new(base_url: &str, token: Option<&str>) -> Result<Self, Error> {
+        Self::with_options(base_url, &ClientOptions::token(token))
+    }
+
+    /// The same with all that can be told.
+    pub fn with_options(base_url: &str, options: &ClientOptions) -> Result<Self, Error> {
+        let base = parse_base(base_url)?;
         install_crypto_provider();
         let mut builder = reqwest::Client::builder()
-            .default_headers(headers)
+            .default_headers(options.headers()?)
             .user_agent(concat!("duly/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(redirect::Policy::none())
@@ -53,6 +88,9 @@ impl Client {
         if base.scheme() == "http" {
             // Loading the system's certificates takes longer than a request.
             builder = builder.tls_certs_only([]);
+        } else if let Some(pem) = &options.authorities {
+            let trusted = Certificate::from_pem_bundle(pem).map_err(|_| Error::BadAuthorities)?;
+            builder = builder.tls_certs_merge(trusted);
         }
         if is_loopback(&base) {
             builder = builder.no_proxy();

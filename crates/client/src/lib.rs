@@ -16,6 +16,8 @@ pub mod error;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]
+mod keys;
+#[cfg(feature = "http")]
 mod logs;
 #[cfg(feature = "http")]
 mod nodes;
@@ -37,7 +39,7 @@ pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use error::Error;
 #[cfg(feature = "http")]
-pub use http::Client;
+pub use http::{Client, ClientOptions};
 #[cfg(feature = "http")]
 pub use logs::LogQuery;
 #[cfg(feature = "http")]

@@ -2,11 +2,13 @@
 //! added.
 
 pub mod attempt;
+pub mod auth;
 pub mod backup;
 pub mod batch;
 pub mod bulk;
 pub mod dead_letter;
 pub mod health;
+pub mod key;
 pub mod lease;
 pub mod log;
 pub mod node;
@@ -23,6 +25,7 @@ pub mod worker;
 pub mod workflow;
 
 pub use attempt::{AttemptPage, AttemptView};
+pub use auth::TokenAnswer;
 pub use backup::BackupState;
 pub use batch::{BatchAnswer, BatchItem};
 pub use bulk::{BulkAnswer, BulkPage, BulkPreview, BulkRequest, BulkView};
@@ -31,6 +34,7 @@ pub use dead_letter::{
     ReplayDeadAnswer, ReplayDeadRequest,
 };
 pub use health::{Liveness, Readiness, Version};
+pub use key::{CreatedKeyView, KeyPage, KeyRequest, KeyView};
 pub use lease::finish::{
     ExtendAnswer, ExtendRequest, ExtendedView, Extension, FinishAnswer, FinishRequest,
     FinishedView, LeaseStatus, OutcomeKind, OutcomeView,

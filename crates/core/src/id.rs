@@ -2,10 +2,11 @@
 //! in every store; see [`TaskId::mint`].
 
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::time::Timestamp;
@@ -102,6 +103,30 @@ impl SessionId {
     pub fn mint(now: Timestamp, random: u64) -> Self {
         Self(TaskId::mint(now, 0, random).0)
     }
+
+    /// The same with a mark of the caller who opens it, so that every node can tell whose it is. A
+    /// caller cannot choose by which name it is known, so it cannot search for one whose mark fits.
+    pub fn mint_for(owner: &str, now: Timestamp, random: u64) -> Self {
+        let ordinal = u32::try_from(random >> 44).expect("20 bits fit");
+        let mut bytes = *TaskId::mint(now, ordinal, random).as_bytes();
+        let mark = owner_mark(&bytes, owner);
+        bytes[OWNER_MARK].copy_from_slice(&mark);
+        Self::from_bytes(bytes)
+    }
+
+    /// Whether this caller opened it.
+    pub fn is_of(&self, owner: &str) -> bool {
+        let bytes = self.as_bytes();
+        bytes[OWNER_MARK] == owner_mark(bytes, owner)
+    }
+}
+
+/// Where the id of a session has the mark of who opened it.
+const OWNER_MARK: Range<usize> = 12..16;
+
+fn owner_mark(id: &[u8; 16], owner: &str) -> [u8; 4] {
+    let hash = Sha256::new().chain_update(&id[..OWNER_MARK.start]).chain_update(owner).finalize();
+    [hash[0], hash[1], hash[2], hash[3]]
 }
 
 impl WorkflowId {
@@ -174,6 +199,18 @@ uuid_id!(KeyId);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s09_a_session_is_of_the_caller_who_opened_it() {
+        for random in [0, 1, u64::MAX] {
+            let now = Timestamp::from_millis(1_900_000_000_123);
+            let id = SessionId::mint_for("key:a", now, random);
+            assert!(id.is_of("key:a") && !id.is_of("key:b") && !id.is_of(""));
+            assert_eq!(id.to_string().parse::<SessionId>().unwrap(), id);
+            assert_eq!(id.to_string().as_bytes()[14], b'7');
+        }
+        assert!(!SessionId::mint(Timestamp::EPOCH, 7).is_of("key:a"));
+    }
 
     #[test]
     fn an_id_carries_its_due_time_and_is_a_version_7_uuid() {

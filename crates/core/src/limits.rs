@@ -217,3 +217,17 @@ pub const BACKFILL_SLOTS: usize = 100_000;
 pub const BACKFILL_STEP: usize = 100;
 /// Slots that the preview of a backfill names.
 pub const BACKFILL_PREVIEW: usize = 1_000;
+/// API keys of one tenant, or of the installation, also those that were revoked.
+pub const API_KEYS: u32 = 10_000;
+/// Characters of the name of an API key.
+pub const KEY_NAME_CHARS: usize = 200;
+/// Queues that one API key may name, and types.
+pub const KEY_NAMES: usize = 100;
+/// How long an API key may live, if not for ever.
+pub const KEY_LIFETIME: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
+/// Tenants with a record: every node keeps them all in memory.
+pub const TENANTS: u32 = 10_000;
+/// Paths in payloads that are masked, at the most.
+pub const REDACT_PATHS: usize = 100;
+/// Characters of one such path.
+pub const REDACT_CHARS: usize = 200;

@@ -6,6 +6,7 @@ pub mod control;
 pub mod dead_letters;
 pub mod explain;
 pub mod find;
+pub mod keys;
 pub mod logs;
 pub mod nodes;
 pub mod queues;

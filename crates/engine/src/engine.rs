@@ -27,6 +27,7 @@ use crate::claim_slot::ClaimSlots;
 use crate::command::then::Adder;
 use crate::critical_paths::CriticalPaths;
 use crate::deadlines::Deadlines;
+use crate::key_cache::KeyCache;
 use crate::leader::Leadership;
 use crate::rates::Rates;
 use crate::schedule_bell::ScheduleBell;
@@ -76,6 +77,7 @@ struct Inner {
     leadership: Leadership,
     deadlines: Arc<Deadlines>,
     settings: Arc<CurrentSettings>,
+    key_cache: Arc<KeyCache>,
     critical_paths: CriticalPaths,
     schedule_bell: Arc<ScheduleBell>,
     counting: Semaphore,
@@ -132,6 +134,7 @@ impl Engine {
         let inner = Inner {
             config,
             settings,
+            key_cache: Arc::new(KeyCache::new(Arc::clone(&store))),
             critical_paths: CriticalPaths::default(),
             leadership: Leadership::default(),
             schedule_bell: Arc::default(),
@@ -313,6 +316,10 @@ impl Engine {
 
     pub(crate) fn current_settings(&self) -> &CurrentSettings {
         &self.inner.settings
+    }
+
+    pub(crate) fn key_cache(&self) -> &KeyCache {
+        &self.inner.key_cache
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

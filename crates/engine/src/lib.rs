@@ -12,6 +12,8 @@ mod deadlines;
 mod dispatcher;
 pub mod engine;
 mod keep_alive;
+mod key_cache;
+pub mod key_text;
 mod leader;
 mod lease_links;
 mod observer;

@@ -17,6 +17,7 @@ pub mod finish;
 pub mod hand_off;
 mod harness;
 pub mod idempotency;
+pub mod keys;
 pub mod leader;
 pub mod lossy;
 pub mod narrowed_claim;
@@ -33,6 +34,7 @@ pub mod schedules;
 pub mod session;
 pub mod settings;
 pub mod submit;
+pub mod tenants;
 pub mod workflows;
 
 pub use harness::{Backend, Harness};
@@ -376,6 +378,28 @@ macro_rules! conformance {
                 only_a_waiting_task_has_a_place,
                 a_queue_of_many_types_is_counted_in_the_first,
                 a_place_among_many_types_counts_its_own,
+            );
+            $crate::conformance_area!($backend, keys:
+                a_key_reads_back_as_it_was,
+                its_time_is_the_stores_own,
+                a_repeated_key_is_created_once,
+                they_are_listed_by_id,
+                a_revoked_key_stays_so,
+                that_of_another_tenant_is_out_of_reach,
+                its_uses_show,
+            );
+            $crate::conformance_area!($backend, tenants:
+                a_record_reads_back_as_it_was,
+                the_same_again_changes_nothing,
+                a_change_based_on_another_version_is_refused,
+                they_are_listed_by_name,
+                nothing_of_a_suspended_tenant_is_granted,
+                nothing_of_a_suspended_tenant_is_handed_over,
+                an_exchange_grants_nothing_of_a_suspended_tenant,
+                a_new_lane_of_a_suspended_tenant_waits_too,
+                a_suspension_outlives_a_restart,
+                a_suspension_keeps_its_beginning,
+                a_pause_and_a_suspension_are_two,
             );
             $crate::conformance_area!($backend, bulk:
                 tasks_are_counted_as_a_list_finds_them,

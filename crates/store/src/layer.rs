@@ -11,24 +11,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use duly_core::id::{NodeId, ScheduleId, SessionId, TaskId, WorkflowId};
+use duly_core::access::TenantGrant;
+use duly_core::id::{KeyId, NodeId, ScheduleId, SessionId, TaskId, WorkflowId};
+use duly_core::key::{ApiKey, KeyHash};
 use duly_core::name::{Lane, QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{
     Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
     DeadGroups, DeadLetters, DeadList, Decide, Decided, DeleteSchedule, DeleteTasks, EditTask,
     Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint,
-    JoinNode, Leader, Leadership, Leases, ListDead, ListQueues, ListSchedules, ListSettings,
-    ListTasks, ListWorkflows, LogPage, NodeState, Nodes, OpenSession, OpenedSession, Parent,
-    PauseQueue, Put, PutSchedule, PutSettings, QueueList, QueuePosition, QueueState, Queues,
-    ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream, Report, Reported, Reports, Result,
-    RetryTasks, ScheduleChange, ScheduleList, Schedules, Sessions, SettingsLog, SlotRecord,
-    Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept,
-    SwitchSchedule, TaskCount, TaskList, Tasks, VersionedSettings, WorkerState, WorkflowChange,
-    WorkflowList, WorkflowState, Workflows,
+    JoinNode, Keys, Leader, Leadership, Leases, ListDead, ListKeys, ListQueues, ListSchedules,
+    ListSettings, ListTasks, ListWorkflows, LogPage, NewKey, NodeState, Nodes, OpenSession,
+    OpenedSession, Parent, PauseQueue, Put, PutSchedule, PutSettings, PutTenant, QueueList,
+    QueuePosition, QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks, ReplayedDownstream,
+    Report, Reported, Reports, Result, RetryTasks, ScheduleChange, ScheduleList, Schedules,
+    Sessions, SettingsLog, SlotRecord, Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted,
+    SubmittedWorkflow, Sweep, Swept, SwitchSchedule, TaskCount, TaskList, Tasks, TenantChange,
+    TenantRecords, VersionedSettings, WorkerState, WorkflowChange, WorkflowList, WorkflowState,
+    Workflows,
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::schedule::Schedule;
 use duly_core::task::{Attempt, Task};
+use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 use duly_core::workflow::NewWorkflow;
 
@@ -507,6 +511,48 @@ impl<L: Layer> Schedules for Layered<L> {
         name: &ScheduleName,
     ) -> Result<Option<Vec<SlotRecord>>> {
         self.layer.call(Call::named("slot_records"), || self.inner.slot_records(tenant, name)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Keys for Layered<L> {
+    async fn create_key(&self, new: NewKey) -> Result<ApiKey> {
+        self.layer.call(Call::new("create_key", &new), || self.inner.create_key(new.clone())).await
+    }
+
+    async fn find_key(&self, hash: KeyHash) -> Result<Option<ApiKey>> {
+        self.layer.call(Call::named("find_key"), || self.inner.find_key(hash)).await
+    }
+
+    async fn keys(&self, page: ListKeys) -> Result<Vec<ApiKey>> {
+        self.layer.call(Call::new("keys", &page), || self.inner.keys(page.clone())).await
+    }
+
+    async fn revoke_key(&self, tenant: Option<TenantGrant>, id: KeyId) -> Result<Option<ApiKey>> {
+        self.layer
+            .call(Call::named("revoke_key"), || self.inner.revoke_key(tenant.clone(), id))
+            .await
+    }
+
+    async fn note_key_uses(&self, keys: Vec<KeyId>) -> Result<()> {
+        self.layer
+            .call(Call::new("note_key_uses", &keys), || self.inner.note_key_uses(keys.clone()))
+            .await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> TenantRecords for Layered<L> {
+    async fn tenants(&self, after: Option<TenantName>, limit: u32) -> Result<Vec<TenantRecord>> {
+        self.layer.call(Call::named("tenants"), || self.inner.tenants(after.clone(), limit)).await
+    }
+
+    async fn tenant(&self, name: &TenantName) -> Result<Option<TenantRecord>> {
+        self.layer.call(Call::named("tenant"), || self.inner.tenant(name)).await
+    }
+
+    async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {
+        self.layer.call(Call::new("put_tenant", &put), || self.inner.put_tenant(put.clone())).await
     }
 }
 

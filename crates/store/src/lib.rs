@@ -8,6 +8,8 @@ pub mod limit;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod key_text;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "planted-bugs")]
@@ -18,3 +20,5 @@ pub mod postgres;
 mod schedule_rules;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tenant_rules;

@@ -5,6 +5,7 @@ mod bulk;
 mod cascade;
 mod control;
 mod dead_letters;
+mod keys;
 mod leases;
 mod list;
 mod model;
@@ -17,6 +18,7 @@ mod sessions;
 mod settings;
 mod slots;
 mod task_state;
+mod tenants;
 mod workflows;
 
 use std::sync::Arc;

@@ -33,13 +33,16 @@ impl Ended {
 }
 
 /// What the surroundings of a test may have set, and what would change what a command does.
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 12] = [
     "RUST_LOG",
     "DULY_SERVER",
     "DULY_DATA",
     "DULY_STORE",
     "DULY_BENCH_STORE",
     "DULY_TOKEN",
+    "DULY_TOKEN_FILE",
+    "DULY_TENANT",
+    "DULY_CA_FILE",
     "COLUMNS",
     "NO_COLOR",
     "CLICOLOR_FORCE",

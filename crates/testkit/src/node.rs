@@ -28,15 +28,36 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node and waits until it is ready.
+    /// Starts a node without keys and waits until it is ready.
     pub async fn start(
         binary: &Path,
         name: &str,
         store: &str,
         extra: &[&str],
     ) -> anyhow::Result<Self> {
+        Self::spawn(binary, name, store, &["--insecure"], extra).await
+    }
+
+    /// The same with the keys of a configuration file. [`Node::client`] sends no token.
+    pub async fn start_with_keys(
+        binary: &Path,
+        name: &str,
+        store: &str,
+        config: &str,
+        extra: &[&str],
+    ) -> anyhow::Result<Self> {
+        Self::spawn(binary, name, store, &["--config", config], extra).await
+    }
+
+    async fn spawn(
+        binary: &Path,
+        name: &str,
+        store: &str,
+        access: &[&str],
+        extra: &[&str],
+    ) -> anyhow::Result<Self> {
         let mut command = Command::new(binary);
-        command.args(["serve", "--insecure", "--listen", "127.0.0.1:0", "--name", name]);
+        command.arg("serve").args(access).args(["--listen", "127.0.0.1:0", "--name", name]);
         command.args(extra).env("DULY_STORE", store).env_remove("RUST_LOG").kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;

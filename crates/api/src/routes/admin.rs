@@ -35,7 +35,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// tells how far it is. A server on PostgreSQL is backed up with the tools of the database.
 #[utoipa::path(
     post, path = "/admin/backup", operation_id = "make_backup", tag = "admin",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     responses(
         (status = 200, description = "The copy", content_type = "application/vnd.sqlite3"),
         (status = 409, description = "`BACKUP_NOT_HERE`: use pg_dump or pg_basebackup",
@@ -60,7 +60,7 @@ pub(crate) async fn make_backup(State(app): State<App>) -> Result<Response, ApiE
 /// See how far a backup is
 #[utoipa::path(
     get, path = "/admin/backup", operation_id = "get_backup", tag = "admin",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     responses((status = 200, description = "Whether one is being made", body = BackupState)),
 )]
 pub(crate) async fn get_backup(State(app): State<App>) -> Json<BackupState> {

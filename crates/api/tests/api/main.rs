@@ -4,6 +4,7 @@
 
 mod access;
 mod attempts;
+mod auth;
 mod bad_input;
 mod batch;
 mod broken;
@@ -14,6 +15,7 @@ mod docs;
 mod edge;
 mod health;
 mod hostile;
+mod keys;
 mod leases;
 mod list;
 mod nodes;

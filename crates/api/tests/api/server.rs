@@ -35,6 +35,10 @@ impl Server {
         Self { address, shutdown, task: TaskTracker::new().spawn(serving) }
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }

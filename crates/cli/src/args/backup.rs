@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::logs::ServerArgs;
+use super::ServerArgs;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BackupArgs {

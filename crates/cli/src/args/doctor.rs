@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Output;
+use super::{CallerArgs, Output};
 use crate::wiring::StoreUrl;
 
 #[derive(Debug, clap::Args)]
@@ -17,9 +17,8 @@ pub(crate) struct DoctorArgs {
     /// Address of the server; if given, it must answer [default: http://127.0.0.1:8080]
     #[arg(long, value_name = "URL", env = "DULY_SERVER", hide_env_values = true)]
     pub(crate) server: Option<String>,
-    /// The token to send
-    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) caller: CallerArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,

@@ -33,7 +33,7 @@ impl ImportArgs {
             ("name", self.name.as_deref().map(Into::into)),
             ("checkpoint", self.checkpoint.as_deref().map(Path::to_string_lossy)),
             ("rejected", self.rejected.as_deref().map(Path::to_string_lossy)),
-            ("server", Some(self.client.server.as_str().into())),
+            ("server", Some(self.client.server.server.as_str().into())),
         ] {
             if let Some(value) = value {
                 command += &format!(" --{flag} {}", quote(&value));

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::TaskRef;
+use super::{ServerArgs, TaskRef};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
@@ -32,23 +32,6 @@ pub(crate) struct WatchArgs {
     pub(crate) id: TaskRef,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-}
-
-/// Flags that select the server.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ServerArgs {
-    /// Address of the server
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080",
-        env = "DULY_SERVER",
-        hide_env_values = true
-    )]
-    pub(crate) server: String,
-    /// The token to send
-    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
 }
 
 /// The format of logs.

@@ -15,7 +15,8 @@ use crate::wiring::StoreUrl;
 /// A flag overrides the environment, which overrides the file, which overrides the default.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// A YAML file with the keys store, listen, name, roles, insecure, worker, session, outbound, log
+    /// A YAML file with the keys store, listen, name, roles, insecure, auth, limits, worker, session,
+    /// outbound, schedules, log
     #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// The store: postgres://USER:PASSWORD@HOST:PORT/DATABASE or sqlite:PATH

@@ -7,7 +7,7 @@ use duly_core::id::SessionId;
 use duly_core::name::{QueueName, TypeName};
 use ipnet::IpNet;
 
-use super::{ClientArgs, concurrency, duration};
+use super::{ClientArgs, ServerArgs, concurrency, duration};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerCommand {
@@ -39,18 +39,8 @@ pub(crate) struct WorkerDrainArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerRunArgs {
-    /// Address of the server
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080",
-        env = "DULY_SERVER",
-        hide_env_values = true
-    )]
-    pub(crate) server: String,
-    /// The token to send
-    #[arg(long, env = "DULY_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Name of this worker [default: host and process id]
     #[arg(long)]
     pub(crate) name: Option<String>,

@@ -73,7 +73,7 @@ fn copy_directory(data: &Path, part: &Path) -> anyhow::Result<u64> {
 
 /// Requests a copy from the server and reads it; returns its size.
 async fn download(args: &BackupArgs, part: &Path) -> anyhow::Result<u64> {
-    let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+    let client = args.server.connect()?;
     let bar = Bar::new("copying on the server");
     let backup = tokio::select! {
         backup = client.back_up() => backup?,

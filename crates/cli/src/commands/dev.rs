@@ -1,7 +1,7 @@
 //! `duly dev`: everything in one process, on one file, on loopback.
 
 use anyhow::Context as _;
-use duly_api::Tenants;
+use duly_api::{Limits, Tenants};
 use duly_core::node::Role;
 
 use super::serving;
@@ -45,6 +45,8 @@ fn plan(args: &DevArgs) -> Plan {
         allow_shell: args.allow_shell,
         samples: args.samples && args.concurrency > 0,
         tenants: Tenants::default(),
+        auth: None,
+        limits: Limits::default(),
         schedules: None,
         #[cfg(feature = "planted-bugs")]
         planted_bug: args.planted_bug,

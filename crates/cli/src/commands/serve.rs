@@ -3,8 +3,10 @@
 mod config;
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::Context as _;
+use duly_api::AuthConfig;
 use duly_core::node::Role;
 
 use self::config::Config;
@@ -20,21 +22,36 @@ pub(crate) fn run(args: ServeArgs, verbose: u8) -> anyhow::Result<Ending> {
     telemetry::start(verbose, config.log_level);
     let listen = config.plan.has_role(Role::Api).then_some(config.listen);
     if let Some(listen) = listen {
-        check_insecure(listen, config.insecure)?;
+        check_access(listen, config.insecure, config.plan.auth.is_some())?;
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let banner = |url: Option<&str>, reclaimed| print_banner(&config.plan, url, reclaimed);
     runtime.block_on(serving::serve(&config.plan, listen, banner))
 }
 
-/// There are no keys yet to authenticate callers, so the node accepts only this machine, and only
-/// with `--insecure`.
-fn check_insecure(listen: SocketAddr, insecure: bool) -> Result<(), Usage> {
-    if !insecure {
-        return Err(Usage::new(
-            "`duly serve` has no keys to authenticate callers; pass --insecure to start it without, \
-             on loopback only",
-        ));
+/// The keys for tokens in a configuration file.
+pub(crate) fn read_auth(file: &Path) -> anyhow::Result<Option<AuthConfig>> {
+    config::read_auth(file)
+}
+
+/// Without keys every caller may do everything, so the node accepts only this machine, and only with
+/// `--insecure`.
+fn check_access(listen: SocketAddr, insecure: bool, has_keys: bool) -> Result<(), Usage> {
+    match (insecure, has_keys) {
+        (false, true) => return Ok(()),
+        (false, false) => {
+            return Err(Usage::new(
+                "`duly serve` has no keys to authenticate callers: name one under `auth:` in the \
+                 file of --config, as docs/security.md shows, or pass --insecure to start without, \
+                 on loopback only",
+            ));
+        }
+        (true, true) => {
+            return Err(Usage::new(
+                "--insecure accepts every client, but `auth:` names keys; leave one of them out",
+            ));
+        }
+        (true, false) => {}
     }
     if !listen.ip().is_loopback() {
         let ip = listen.ip();

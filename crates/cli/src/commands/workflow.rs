@@ -129,14 +129,14 @@ async fn get(args: &WorkflowIdArgs) -> anyhow::Result<Ending> {
 }
 
 async fn follow(args: &WorkflowWatchArgs) -> anyhow::Result<Ending> {
-    let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+    let client = args.server.connect()?;
     watch::run(&client, args.id).await
 }
 
 async fn graph(args: &WorkflowGraphArgs) -> anyhow::Result<Ending> {
     let picture = match args.source.parse::<WorkflowId>() {
         Ok(id) => {
-            let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+            let client = args.server.connect()?;
             Picture::of_graph(&client.workflow_graph(id, !args.all).await?)
         }
         Err(_) if Path::new(&args.source).exists() => {

@@ -1,8 +1,9 @@
 //! The configuration of a node.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use duly_api::Tenants;
+use duly_api::{Authenticator, Limits, Tenants};
 use duly_core::node::Role;
 use duly_engine::ConfiguredSchedule;
 use ipnet::IpNet;
@@ -32,8 +33,12 @@ pub(crate) struct Plan {
     pub(crate) allow_shell: bool,
     /// Whether it serves the sample types.
     pub(crate) samples: bool,
-    /// How a request selects its tenant.
+    /// How a request selects its tenant, where callers are not asked who they are.
     pub(crate) tenants: Tenants,
+    /// Checks who calls; without it, every caller may do everything.
+    pub(crate) auth: Option<Arc<Authenticator>>,
+    /// How much one caller may ask.
+    pub(crate) limits: Limits,
     /// The schedules that the leader keeps; without a list, it keeps those that are there.
     pub(crate) schedules: Option<Vec<ConfiguredSchedule>>,
     /// A bug that the tests must catch.

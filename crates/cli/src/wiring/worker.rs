@@ -26,7 +26,7 @@ pub(crate) struct RemoteWorker {
 impl RemoteWorker {
     /// Prepares a worker without calling the server.
     pub(crate) fn new(args: &WorkerRunArgs, name: &str) -> anyhow::Result<Self> {
-        let client = Client::new(&args.server, args.token.as_deref())?;
+        let client = args.server.connect()?;
         let mut allowed = args.allow_nets.clone();
         if client.is_local() {
             // Tasks of a server on this machine were submitted on this machine.

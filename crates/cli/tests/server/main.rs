@@ -5,6 +5,7 @@ mod backup;
 mod bulk;
 mod durability;
 mod faults;
+mod keys;
 #[cfg(feature = "planted-bugs")]
 mod missed_slots;
 mod remote;

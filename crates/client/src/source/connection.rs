@@ -136,6 +136,6 @@ pub(super) fn is_temporary(error: &Error) -> bool {
     match error {
         Error::Problem { problem, .. } => matches!(problem.status, 401 | 403 | 408 | 429 | 500..),
         Error::Unreachable { .. } | Error::Unexpected { .. } => true,
-        Error::BadAddress { .. } | Error::BadToken => false,
+        Error::BadAddress { .. } | Error::BadToken | Error::BadAuthorities => false,
     }
 }

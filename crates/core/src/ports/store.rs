@@ -503,6 +503,8 @@ pub trait Store:
     + Snapshots
     + Workflows
     + Schedules
+    + Keys
+    + TenantRecords
     + StoreHealth
     + Send
     + Sync
@@ -525,6 +527,8 @@ impl<T> Store for T where
         + Snapshots
         + Workflows
         + Schedules
+        + Keys
+        + TenantRecords
         + StoreHealth
         + Send
         + Sync

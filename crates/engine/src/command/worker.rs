@@ -29,6 +29,8 @@ pub struct RemoteWorker {
     pub types: Vec<TypeName>,
     /// The queues it serves; all of them when empty.
     pub queues: Vec<QueueName>,
+    /// The caller whose session it is, where callers are told apart.
+    pub owner: Option<String>,
 }
 
 /// A session that was opened.
@@ -88,7 +90,10 @@ impl Engine {
         }
         let now = self.store().now().await?;
         let session = OpenSession {
-            id: SessionId::mint(now, self.random().next()),
+            id: match &worker.owner {
+                Some(owner) => SessionId::mint_for(owner, now, self.random().next()),
+                None => SessionId::mint(now, self.random().next()),
+            },
             name: worker.name,
             tenant: Some(worker.tenant),
             types: worker.types,

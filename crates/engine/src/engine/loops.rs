@@ -38,6 +38,7 @@ impl Inner {
         }
         let (store, sessions) = (Arc::clone(&self.store), Arc::clone(&self.sessions));
         self.loops.spawn(pass_hints(store, sessions, self.stop.clone()));
+        self.loops.spawn(Arc::clone(&self.key_cache).note_uses(self.stop.clone()));
         let refused = Arc::<AtomicBool>::default();
         // Without other nodes, none needs a sign of life.
         if self.store.node() != NodeId::ONLY {

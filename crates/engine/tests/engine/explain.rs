@@ -23,7 +23,8 @@ async fn workers_are_counted_without_reading_all_sessions() {
     assert_eq!(explain(&world, far).await.reasons, [Reason::NoWorker, behind(1)]);
     let types = vec![TypeName::new("far").unwrap()];
     let tenant = TenantName::default_tenant();
-    let worker = RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![] };
+    let worker =
+        RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![], owner: None };
     world.engine.register(worker).await.unwrap();
     let remote = OpenSession {
         id: SessionId::mint(world.now().await, 7),
@@ -49,7 +50,7 @@ async fn workers_that_drain_are_not_waited_for() {
     let far = world.submit(draft("far")).await.task.id;
     let tenant = TenantName::default_tenant();
     let types = vec![TypeName::new("far").unwrap()];
-    let here = RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![] };
+    let here = RemoteWorker { name: "here".to_owned(), tenant, types, queues: vec![], owner: None };
     let here = world.engine.register(here).await.unwrap().session;
     let remote = OpenSession {
         id: SessionId::mint(world.now().await, 7),

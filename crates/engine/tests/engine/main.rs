@@ -4,6 +4,7 @@ mod backfill;
 mod bulk;
 mod explain;
 mod faults;
+mod keys;
 mod nodes;
 mod remote;
 mod reports;

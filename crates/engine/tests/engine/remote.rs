@@ -34,8 +34,13 @@ struct Remote<'a> {
 impl<'a> Remote<'a> {
     async fn register(engine: &'a Engine) -> Self {
         let types = ["far", "further"].map(|name| TypeName::new(name).unwrap()).to_vec();
-        let worker =
-            RemoteWorker { name: "remote".to_owned(), tenant: own(), types, queues: vec![] };
+        let worker = RemoteWorker {
+            name: "remote".to_owned(),
+            tenant: own(),
+            types,
+            queues: vec![],
+            owner: None,
+        };
         let registered = engine.register(worker).await.unwrap();
         assert_eq!((registered.ttl, registered.heartbeat), (TTL, TTL / 3));
         Self { engine, session: registered.session }

@@ -145,7 +145,8 @@ BEGIN
         INTO o_lanes, o_ranks, o_since
         FROM unnest(o_lanes, o_ranks, o_since) r(lane, rank, since)
         WHERE NOT EXISTS (
-            SELECT FROM duly.lane n JOIN duly.pause p ON p.tenant = n.tenant AND p.queue = n.queue
+            SELECT FROM duly.lane n
+            JOIN duly.pause p ON p.tenant = n.tenant AND p.queue IN (n.queue, '')
             WHERE n.id = r.lane);
     END IF;
     IF wanted > 0 AND NOT is_alone AND cardinality(o_lanes) > 0 THEN

@@ -37,6 +37,7 @@ BEGIN
     IF NOT 'duly_query' = ANY (missing) THEN
         GRANT SELECT ON ALL TABLES IN SCHEMA duly TO duly_query;
         ALTER DEFAULT PRIVILEGES IN SCHEMA duly GRANT SELECT ON TABLES TO duly_query;
+        REVOKE ALL ON duly.api_key, duly.api_key_use FROM duly_query;
     END IF;
     IF NOT 'duly_application' = ANY (missing) THEN
         GRANT EXECUTE ON FUNCTION duly.submit, duly.finish TO duly_application;

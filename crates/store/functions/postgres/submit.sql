@@ -1,5 +1,5 @@
 -- Those of these lanes in which nothing is due and whose queues are not paused. `since` is the earliest
--- time from which tasks may be due.
+-- time from which tasks may be due. A pause without a queue is of all queues of a suspended tenant.
 CREATE OR REPLACE FUNCTION duly.drained(among integer[], since bigint, at bigint) RETURNS integer[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -12,7 +12,8 @@ BEGIN
                   AND d.run_at >= since AND d.run_at <= at
                 LIMIT 1) waiting)
           AND NOT EXISTS (
-            SELECT FROM duly.pause p JOIN duly.lane n ON n.tenant = p.tenant AND n.queue = p.queue
+            SELECT FROM duly.pause p
+            JOIN duly.lane n ON n.tenant = p.tenant AND p.queue IN (n.queue, '')
             WHERE n.id = l.lane));
 END
 $$;

@@ -13,10 +13,12 @@ use duly_core::ports::store::{
 };
 use duly_core::state::Status;
 use duly_core::task::{Attempt, Failure, NewTask, Task};
+use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 use duly_core::workflow::Workflow;
 
 use super::cascade::StoredEdge;
+use super::keys::ApiKeys;
 use super::schedules::Schedules;
 
 pub(super) struct Model {
@@ -54,6 +56,8 @@ pub(super) struct Model {
     /// Versions of the settings, oldest first.
     pub(super) settings: Vec<VersionedSettings>,
     pub(super) schedules: Schedules,
+    pub(super) api_keys: ApiKeys,
+    pub(super) tenants: BTreeMap<TenantName, TenantRecord>,
 }
 
 /// A batch of leases.
@@ -113,6 +117,8 @@ impl Model {
             ended: HashMap::new(),
             settings: Vec::new(),
             schedules: Schedules::default(),
+            api_keys: ApiKeys::new(),
+            tenants: BTreeMap::new(),
         }
     }
 
@@ -285,6 +291,7 @@ impl Model {
                 && (queues.is_empty() || queues.contains(&lane.queue))
                 && tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
                 && !self.paused.contains_key(&(lane.tenant.clone(), lane.queue.clone()))
+                && !self.is_suspended(&lane.tenant)
         })
     }
 

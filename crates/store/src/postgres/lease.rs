@@ -75,15 +75,16 @@ pub(super) fn freed(found: &Row) -> Result<Vec<(Range, i64)>> {
     Ok(ranges.zip(run_ats).collect())
 }
 
-/// Reads the queues that are paused.
-pub(super) fn paused(found: &Row) -> Result<Vec<(TenantName, QueueName)>> {
+/// Reads the queues that are paused. One without a name stands for all of a suspended tenant.
+pub(super) fn paused(found: &Row) -> Result<Vec<(TenantName, Option<QueueName>)>> {
     let tenants: Option<Vec<&str>> = found.try_get("paused_tenants")?;
     let queues: Option<Vec<&str>> = found.try_get("paused_queues")?;
     let pairs = tenants.unwrap_or_default().into_iter().zip(queues.unwrap_or_default());
     let read = |(tenant, queue): (&str, &str)| {
         let damaged =
             |column| Fault::Corrupt { table: "pause", column, id: format!("{tenant}/{queue}") };
-        let name = QueueName::new(queue).map_err(|_| damaged("queue"))?;
+        let name = (!queue.is_empty()).then(|| QueueName::new(queue)).transpose();
+        let name = name.map_err(|_| damaged("queue"))?;
         Ok((TenantName::new(tenant).map_err(|_| damaged("tenant"))?, name))
     };
     pairs.map(read).collect()

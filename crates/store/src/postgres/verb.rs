@@ -4,6 +4,7 @@
 //! Every transaction takes its locks in the same order: session, tasks by their ids, due rows, grants,
 //! the rest, workflows by their ids. Children of tasks that end are locked after these. If two collide all the same, the server rolls one back, and it is tried again.
 
+pub(super) mod api_keys;
 mod bulk;
 mod cancel;
 pub(super) mod cancel_workflow;
@@ -22,6 +23,7 @@ mod log;
 pub(super) mod pause;
 mod progress;
 mod put_settings;
+mod put_tenant;
 mod reap;
 mod replay;
 mod report;

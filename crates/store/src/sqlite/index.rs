@@ -120,6 +120,29 @@ impl Index {
         let lanes: HashSet<_> = self
             .lanes
             .of_queue(tenant, queue)
+            .filter(|(_, lane)| !self.lanes.is_paused(lane))
+            .inspect(|(id, lane)| self.sessions.add_lane(*id, lane))
+            .map(|(id, _)| id)
+            .collect();
+        self.heads.next(|_, range| lanes.contains(&range.lane))
+    }
+
+    /// From now on nothing of this tenant is granted.
+    pub(super) fn suspend(&mut self, tenant: &TenantName) {
+        self.lanes.set_suspended(tenant, true);
+        for (id, _) in self.lanes.of_tenant(tenant) {
+            self.sessions.remove_lane(id);
+        }
+    }
+
+    /// From now on tasks of this tenant are granted again, except those of paused queues. Tells when the
+    /// first of them is due.
+    pub(super) fn unsuspend(&mut self, tenant: &TenantName) -> Option<i64> {
+        self.lanes.set_suspended(tenant, false);
+        let lanes: HashSet<_> = self
+            .lanes
+            .of_tenant(tenant)
+            .filter(|(_, lane)| !self.lanes.is_paused(lane))
             .inspect(|(id, lane)| self.sessions.add_lane(*id, lane))
             .map(|(id, _)| id)
             .collect();

@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0010_edges_of_children.sql"),
     include_str!("../../migrations/sqlite/0011_failed_members.sql"),
     include_str!("../../migrations/sqlite/0012_schedules.sql"),
+    include_str!("../../migrations/sqlite/0014_keys_and_tenants.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

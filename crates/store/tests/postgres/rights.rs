@@ -69,3 +69,14 @@ async fn only_the_owner_changes_the_schema() {
         assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_see_no_key() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    client.batch_execute("SET ROLE duly_query").await.unwrap();
+    for statement in ["SELECT hash FROM duly.api_key", "SELECT FROM duly.api_key_use"] {
+        let error = client.batch_execute(statement).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
+    }
+}

@@ -138,7 +138,7 @@ async fn tasks_of_the_released_schema_complete() {
     ] {
         assert_eq!(status(&store, tasks[queue]).await, expected, "{queue}");
     }
-    let adopted = "SELECT count(*) = 15 AND count(*) FILTER (WHERE checksum IS NULL) = 0
+    let adopted = "SELECT count(*) = 16 AND count(*) FILTER (WHERE checksum IS NULL) = 0
         FROM duly.migration";
     assert!(fresh.is(adopted).await, "checksums are stored");
 
@@ -183,11 +183,12 @@ async fn a_database_from_between_releases_is_brought_up_to_date() {
              ALTER TABLE duly.migration DROP COLUMN checksum;
              ALTER TABLE duly.task DROP COLUMN links, DROP COLUMN workflow;
              DROP TABLE duly.edge, duly.blocked, duly.doomed, duly.workflow, duly.member,
-                 duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot",
+                 duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot,
+                 duly.api_key, duly.api_key_use, duly.tenant",
         )
         .await;
     let store = fresh.open().await.unwrap();
-    assert!(fresh.is("SELECT max(version) = 20 FROM duly.migration").await);
+    assert!(fresh.is("SELECT max(version) = 22 FROM duly.migration").await);
     fresh.remove([store]).await;
 }
 

@@ -56,6 +56,7 @@ fn problems_in_source() -> BTreeMap<String, u16> {
 fn status(name: &str) -> u16 {
     match name {
         "BAD_REQUEST" => 400,
+        "UNAUTHORIZED" => 401,
         "FORBIDDEN" => 403,
         "NOT_FOUND" => 404,
         "METHOD_NOT_ALLOWED" => 405,

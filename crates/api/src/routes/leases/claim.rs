@@ -39,6 +39,7 @@ pub(crate) async fn claim_leases(
     let mut asked = lease_fields::claim(&body.bytes)?;
     // The claim may wait for a minute; its body need not.
     drop(body);
+    caller.check_session(asked.claim.session)?;
     let tenant = caller.tenant;
     if asked.is_narrowed() {
         asked.narrow(&app.engine.session(&tenant, asked.claim.session).await?)?;

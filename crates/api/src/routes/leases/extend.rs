@@ -34,6 +34,7 @@ pub(crate) async fn extend_leases(
     let body = body::read_json(&app, request, BODY_BYTES).await?;
     let order = lease_fields::extensions(&body.bytes)?;
     drop(body);
+    caller.check_session(order.session)?;
     let leases: Vec<_> = order.leases.iter().map(|lease| (lease.task, lease.epoch)).collect();
     let extended = app.engine.extend(&caller.tenant, order).await?;
     let items = leases.into_iter().zip(extended);

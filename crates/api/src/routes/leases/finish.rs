@@ -37,6 +37,11 @@ pub(crate) async fn finish_leases(
     let body = body::read_json(&app, request, BATCH_BYTES).await?;
     let (session, batch) = lease_fields::finishes(&body.bytes, &caller.tenant, &app.random)?;
     drop(body);
+    caller.check_session(session)?;
+    batch
+        .iter()
+        .filter_map(|finish| finish.added.as_deref())
+        .try_for_each(|added| caller.check_members(&added.members))?;
     let leases: Vec<_> = batch.iter().map(|finish| (finish.task, finish.epoch)).collect();
     let finished = app.engine.finish(&caller.tenant, session, batch).await?;
     let view = |((task_id, epoch), finished): ((_, _), duly_core::lease::Finished)| FinishedView {

@@ -69,6 +69,7 @@ async fn report(
     let body = body::read_json(app, request, BATCH_BYTES).await?;
     let report = read(&body.bytes)?;
     drop(body);
+    caller.check_session(report.session)?;
     let leases: Vec<_> = report.items.iter().map(|item| (item.task, item.epoch)).collect();
     let reported = app.engine.report(&caller.tenant, report).await?;
     let items = leases.into_iter().zip(reported).map(|((task_id, epoch), reported)| {

@@ -35,6 +35,7 @@ pub(crate) async fn beat_session(
     request: Request,
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
     let session = session_id(id)?;
+    caller.check_session(session)?;
     let body = body::read_optional_json(&app, request).await?;
     let (beat, patience) = session_fields::beat(&body.bytes, session)?;
     // The answer may wait for a minute; the body need not.

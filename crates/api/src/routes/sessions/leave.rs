@@ -30,6 +30,8 @@ pub(crate) async fn end_session(
     caller: Caller,
     id: PathId,
 ) -> Result<StatusCode, ApiError> {
-    app.engine.leave(&caller.tenant, session_id(id)?).await?;
+    let session = session_id(id)?;
+    caller.check_session(session)?;
+    app.engine.leave(&caller.tenant, session).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -32,7 +32,9 @@ pub(crate) async fn register_worker(
     request: Request,
 ) -> Result<(StatusCode, Json<Registration>), ApiError> {
     let body = body::read_json(&app, request, BODY_BYTES).await?;
-    let worker = session_fields::worker(&body.bytes, &caller.tenant)?;
+    let mut worker = session_fields::worker(&body.bytes, &caller.tenant)?;
+    caller.narrow(&mut worker)?;
+    worker.owner = caller.owner();
     let registered = app.engine.register(worker).await?;
     let registration = Registration {
         session_id: registered.session,

@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::http::Uri;
 use duly_client::wire::{SettingsPage, SettingsVersion};
 use duly_core::limits::{DEFAULT_PAGE, SETTINGS_VERSIONS};
+use duly_core::name::TenantName;
 use duly_core::ports::store::ListSettings;
 
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::Caller;
 use crate::cursor::{Scope, SettingsPosition};
 use crate::error::ApiError;
 use crate::responses::InvalidCursor;
@@ -33,12 +33,13 @@ use crate::{cursor, query};
 )]
 pub(crate) async fn list_settings(
     State(app): State<App>,
-    caller: Caller,
     uri: Uri,
 ) -> Result<Json<SettingsPage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, SETTINGS_VERSIONS)?;
-    let scope = Scope { tenant: &caller.tenant, filter: "" };
+    // The settings are those of the installation, whoever asks.
+    let tenant = TenantName::default_tenant();
+    let scope = Scope { tenant: &tenant, filter: "" };
     let place =
         cursor.map(|cursor| cursor::decode::<SettingsPosition>(scope, &cursor)).transpose()?;
     // One more than asked for tells whether there is another page.

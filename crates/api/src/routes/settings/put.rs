@@ -20,7 +20,7 @@ use crate::{body, if_match, settings_fields};
 /// undoes no change made in between.
 #[utoipa::path(
     put, path = "/settings", operation_id = "put_settings", tag = "settings",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     params(("If-Match" = String, Header, example = "*",
         description = "The version that was read, quoted; `*` for any")),
     request_body(content = SettingsRequest),

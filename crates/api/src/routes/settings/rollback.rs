@@ -18,7 +18,7 @@ use crate::{body, if_match, settings_fields};
 /// Makes a new version with the content of an old one that is kept; 0 stands for the defaults.
 #[utoipa::path(
     post, path = "/settings/rollback", operation_id = "roll_back_settings", tag = "settings",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     params(("If-Match" = String, Header, example = "*",
         description = "The version that was read, quoted; `*` for any")),
     request_body(content = RollbackRequest),

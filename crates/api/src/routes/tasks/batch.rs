@@ -75,7 +75,8 @@ pub(crate) async fn submit_batch(
         return Err(query::invalid(detail));
     }
     let body = body::read(&app, &head.headers, body, BATCH_BYTES).await?;
-    let (specs, refusals) = read(&body.bytes, format).await?;
+    let (specs, refusals) =
+        read(&body.bytes, format, |spec| caller.check_scope(&spec.queue, &spec.task_type)).await?;
     drop(body);
     let answers = if specs.is_empty() {
         Vec::new()
@@ -102,7 +103,11 @@ fn format(media_type: &str) -> Result<Format, ApiError> {
 }
 
 /// The specs of the items that are valid, and for each item why it is not.
-async fn read(body: &[u8], format: Format) -> Result<(Vec<Spec>, Vec<Option<ApiError>>), ApiError> {
+async fn read(
+    body: &[u8],
+    format: Format,
+    check: impl Fn(&Spec) -> Result<(), ApiError>,
+) -> Result<(Vec<Spec>, Vec<Option<ApiError>>), ApiError> {
     let items = match format {
         Format::Array => Items::of_array(body)?,
         Format::Lines(_) => Items::of_lines(body)?,
@@ -113,7 +118,7 @@ async fn read(body: &[u8], format: Format) -> Result<(Vec<Spec>, Vec<Option<ApiE
         if at % TURN == TURN - 1 {
             tokio::task::yield_now().await;
         }
-        match items.read(at) {
+        match items.read(at).and_then(|spec| check(&spec).map(|()| spec)) {
             Ok(spec) => {
                 specs.push(spec);
                 refusals.push(None);

@@ -25,7 +25,7 @@ use crate::{body, fields, order_fields, task_fields};
 /// refused. Cancelling a cancelled task changes nothing.
 #[utoipa::path(
     post, path = "/tasks/{id}/cancel", operation_id = "cancel_task", tag = "tasks",
-    extensions(("x-duly-access" = json!(Access::Operator))),
+    extensions(("x-duly-access" = json!(Access::Submitter))),
     params(("id" = String, Path, description = "The task's id, or its first 13 \
         or more characters if they are those of one task only")),
     request_body(content = Option<CancelRequest>, description = "May be left out"),

@@ -66,6 +66,7 @@ pub(crate) async fn submit_task(
     let body = body::read(&app, &head.headers, body, BODY_BYTES).await?;
     let spec = task_fields::read(&body.bytes, key)?;
     drop(body);
+    caller.check_scope(&spec.queue, &spec.task_type)?;
     let tenant = &caller.tenant;
     let mut answers = app.engine.submit(tenant, vec![spec]).await?;
     let mut accepted = answers.pop().expect("the engine answers every spec")?;

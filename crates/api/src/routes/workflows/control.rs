@@ -20,7 +20,7 @@ use crate::{body, fields, order_fields};
 /// soon after, as with `POST /tasks/{id}/cancel`. Cancelling a cancelled workflow changes nothing.
 #[utoipa::path(
     post, path = "/workflows/{id}/cancel", operation_id = "cancel_workflow", tag = "workflows",
-    extensions(("x-duly-access" = json!(Access::Operator))),
+    extensions(("x-duly-access" = json!(Access::Submitter))),
     params(("id" = String, Path, description = "The workflow's id")),
     request_body(content = Option<CancelRequest>, description = "May be left out"),
     responses(

@@ -49,6 +49,7 @@ pub(crate) async fn submit_workflow(
     let body = body::read_json(&app, request, WORKFLOW_BYTES).await?;
     let spec = workflow_fields::read(&body.bytes, key)?;
     drop(body);
+    caller.check_members(&spec.members)?;
     let places = workflow_fields::places(&spec);
     let accepted = app.engine.submit_workflow(&caller.tenant, spec).await;
     let accepted = accepted.map_err(|refused| {

@@ -22,7 +22,7 @@ pub(super) enum Expected {
 
 pub(super) async fn check(args: &DoctorArgs, expected: Expected) -> anyhow::Result<Vec<Finding>> {
     let url = args.server.as_deref().unwrap_or(DEFAULT);
-    let client = Client::new(url, args.token.as_deref())?;
+    let client = args.caller.connect(url)?;
     Ok(match client.version().await {
         Ok(version) => {
             let found = format!("{} {}", client.base_url(), version.version);

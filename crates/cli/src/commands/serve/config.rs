@@ -6,15 +6,21 @@ mod schedules;
 mod tests;
 
 use std::net::SocketAddr;
+use std::path::Path;
 
-use duly_api::Tenants;
+use duly_api::{AuthConfig, Tenants};
 use duly_core::limits::{LOSSES, SESSION_TTL, WORKER_CHARS};
 use duly_core::node::Role;
 
 use self::file::File;
 use crate::args::{LogLevel, ServeArgs};
 use crate::exit::Usage;
-use crate::wiring::{Plan, default_name, loopback};
+use crate::wiring::{Plan, authenticator, default_name, loopback};
+
+/// The keys for tokens in a file.
+pub(super) fn read_auth(file: &Path) -> anyhow::Result<Option<AuthConfig>> {
+    Ok(File::read(file)?.auth)
+}
 
 /// Default running slots.
 const DEFAULT_CONCURRENCY: usize = 64;
@@ -64,6 +70,8 @@ impl Config {
             allow_shell: args.allow_shell,
             samples: false,
             tenants: Tenants::ByHeader,
+            auth: file.auth.as_ref().map(authenticator).transpose()?,
+            limits: file.limits.into(),
             schedules: file.schedules.map(schedules::read).transpose()?,
             #[cfg(feature = "planted-bugs")]
             planted_bug: args.planted_bug,

@@ -15,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(30);
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &LogsArgs) -> anyhow::Result<Ending> {
-    let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+    let client = args.server.connect()?;
     let mut logs = LogReader::new(args.id.clone(), args.epoch);
     let (mut all, mut pieces, mut cursor) = (Vec::new(), 0_u64, LogCursor::default());
     let mut stamps = LinePrefixer::default();

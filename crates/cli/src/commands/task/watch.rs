@@ -21,7 +21,7 @@ const BAR_CELLS: usize = 24;
 const CLEAR: &str = "\r\x1b[K";
 
 pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<Ending> {
-    let client = Client::new(&args.server.server, args.server.token.as_deref())?;
+    let client = args.server.connect()?;
     let mut task = client.get_task(&args.id, None).await?;
     let mut screen = Screen { is_terminal: std::io::stderr().is_terminal(), ..Screen::default() };
     let mut logs = LogReader::new(args.id.clone(), None);

@@ -31,6 +31,7 @@ pub struct ListKeys {
 #[async_trait]
 pub trait Keys {
     /// Stores a key. Repeated with the same id it changes nothing. Answers with the key as it is stored.
+    /// One beyond [`crate::limits::API_KEYS`] is too large.
     async fn create_key(&self, new: NewKey) -> Result<ApiKey>;
 
     /// The key with this hash, also one that has expired or was revoked.

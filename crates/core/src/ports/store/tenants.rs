@@ -38,6 +38,8 @@ pub enum TenantChange {
         /// Its version; none if there is no record.
         version: Option<u64>,
     },
+    /// There are [`crate::limits::TENANTS`] records.
+    TooMany,
 }
 
 /// Tenants. Who has no record has no limits of its own.
@@ -49,6 +51,8 @@ pub trait TenantRecords {
     /// One record.
     async fn tenant(&self, name: &TenantName) -> Result<Option<TenantRecord>>;
 
-    /// Creates or replaces a record. After a suspension is answered, no task of the tenant is granted.
+    /// Creates or replaces a record. After a suspension is answered, no task of the tenant is granted; what
+    /// was granted goes on. A record that has this content already is not changed, whatever was expected;
+    /// one that was expected to be absent counts as created if it was never changed.
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange>;
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use deadpool_postgres::GenericClient;
 use duly_core::lease::{Finished, Lease};
 use duly_core::limits::STORE_BATCH_BYTES;
+use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{Claim, Exchange, Exchanged, Parent};
 use foldhash::HashMap;
 use tokio_postgres::Row;
@@ -166,7 +167,7 @@ struct ExchangeResult {
     held: Option<bool>,
     picky: bool,
     echo: bool,
-    paused: Vec<(duly_core::name::TenantName, duly_core::name::QueueName)>,
+    paused: Vec<(TenantName, Option<QueueName>)>,
     looks: Vec<Look>,
     looked_at: Moment,
 }

@@ -16,7 +16,7 @@ impl Verb for PauseQueue {
             SELECT $1, $2, $3, $4
             WHERE EXISTS (SELECT FROM duly.lane WHERE tenant = $1 AND queue = $2)
                OR EXISTS (SELECT FROM duly.pause WHERE tenant = $1 AND queue = $2)
-               OR (SELECT count(*) FROM duly.pause) < $5
+               OR (SELECT count(*) FROM duly.pause WHERE queue <> '') < $5
             ON CONFLICT (tenant, queue) DO UPDATE SET note = excluded.note";
         let Self { tenant, queue, note } = self;
         let (tenant, queue, now) = (tenant.as_str(), queue.as_str(), scope.now.millis());

@@ -16,6 +16,8 @@ pub(in crate::sqlite) struct Lanes {
     by_id: HashMap<LaneId, Lane>,
     /// Queues from which nothing is granted.
     paused: HashSet<(TenantName, QueueName)>,
+    /// Tenants of which nothing is granted.
+    suspended: HashSet<TenantName>,
 }
 
 impl Lanes {
@@ -34,7 +36,7 @@ impl Lanes {
                 Err(fault) => return Err(fault),
             }
         }
-        lanes.paused = paused(connection)?;
+        (lanes.paused, lanes.suspended) = held_back(connection)?;
         Ok(lanes)
     }
 
@@ -83,8 +85,10 @@ impl Lanes {
         self.by_id.iter().map(|(id, lane)| (*id, lane)).filter(|(_, lane)| !self.is_paused(lane))
     }
 
+    /// Whether its queue is paused or its tenant suspended.
     pub(super) fn is_paused(&self, lane: &Lane) -> bool {
         self.is_queue_paused(&lane.tenant, &lane.queue)
+            || !self.suspended.is_empty() && self.suspended.contains(&lane.tenant)
     }
 
     pub(super) fn is_queue_paused(&self, tenant: &TenantName, queue: &QueueName) -> bool {
@@ -98,7 +102,8 @@ impl Lanes {
 
     /// Whether nothing may be granted from this lane.
     pub(in crate::sqlite) fn is_held_back(&self, lane: LaneId) -> bool {
-        !self.paused.is_empty() && self.by_id.get(&lane).is_some_and(|lane| self.is_paused(lane))
+        let any = !self.paused.is_empty() || !self.suspended.is_empty();
+        any && self.by_id.get(&lane).is_some_and(|lane| self.is_paused(lane))
     }
 
     /// The lanes of one queue.
@@ -109,6 +114,24 @@ impl Lanes {
     ) -> impl Iterator<Item = (LaneId, &'a Lane)> {
         let inside = move |lane: &Lane| lane.tenant == *tenant && lane.queue == *queue;
         self.by_id.iter().filter(move |(_, lane)| inside(lane)).map(|(id, lane)| (*id, lane))
+    }
+
+    /// The lanes of one tenant.
+    pub(super) fn of_tenant<'a>(
+        &'a self,
+        tenant: &'a TenantName,
+    ) -> impl Iterator<Item = (LaneId, &'a Lane)> {
+        let all = self.by_id.iter().map(|(id, lane)| (*id, lane));
+        all.filter(move |(_, lane)| lane.tenant == *tenant)
+    }
+
+    /// Whether something may be granted of this tenant, from now on.
+    pub(super) fn set_suspended(&mut self, tenant: &TenantName, suspended: bool) {
+        if suspended {
+            self.suspended.insert(tenant.clone());
+        } else {
+            self.suspended.remove(tenant);
+        }
     }
 
     /// Whether something may be granted from this queue, from now on.
@@ -127,28 +150,32 @@ impl Lanes {
     }
 }
 
-fn paused(connection: &Connection) -> Result<HashSet<(TenantName, QueueName)>> {
+/// Queues that are paused, and tenants that are suspended: these have an empty queue.
+type HeldBack = (HashSet<(TenantName, QueueName)>, HashSet<TenantName>);
+
+fn held_back(connection: &Connection) -> Result<HeldBack> {
     let mut statement = connection.prepare("SELECT tenant, queue FROM pause")?;
     let mut rows = statement.query([])?;
-    let mut paused = HashSet::default();
+    let (mut paused, mut suspended) = HeldBack::default();
     while let Some(row) = rows.next()? {
         match paused_queue(row) {
-            Ok(queue) => {
-                paused.insert(queue);
-            }
-            // It is unknown which queue was meant; the others go on.
+            Ok((tenant, None)) => drop(suspended.insert(tenant)),
+            Ok((tenant, Some(queue))) => drop(paused.insert((tenant, queue))),
+            // It is unknown what was meant; the others go on.
             Err(fault) if fault.is_bad_row() => tracing::error!(%fault, "a pause cannot be read"),
             Err(fault) => return Err(fault),
         }
     }
-    Ok(paused)
+    Ok((paused, suspended))
 }
 
-fn paused_queue(row: &Row<'_>) -> Result<(TenantName, QueueName)> {
+/// The queue of a row; none if it is about all of the tenant's.
+fn paused_queue(row: &Row<'_>) -> Result<(TenantName, Option<QueueName>)> {
     let (tenant, queue): (String, String) = (row.get(0)?, row.get(1)?);
     let damaged =
         |column| Fault::Corrupt { table: "pause", column, id: format!("{tenant}/{queue}") };
-    let name = QueueName::new(&queue).map_err(|_| damaged("queue"))?;
+    let name = (!queue.is_empty()).then(|| QueueName::new(&queue)).transpose();
+    let name = name.map_err(|_| damaged("queue"))?;
     Ok((TenantName::new(&tenant).map_err(|_| damaged("tenant"))?, name))
 }
 

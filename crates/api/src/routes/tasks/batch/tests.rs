@@ -2,7 +2,8 @@ use super::*;
 use crate::error::Code;
 
 async fn codes(body: &str, format: Format) -> Result<Vec<Option<Code>>, Code> {
-    let (specs, refusals) = read(body.as_bytes(), format).await.map_err(|error| error.code())?;
+    let (specs, refusals) =
+        read(body.as_bytes(), format, |_| Ok(())).await.map_err(|error| error.code())?;
     let codes: Vec<_> =
         refusals.into_iter().map(|refused| refused.map(|error| error.code())).collect();
     assert_eq!(specs.len(), codes.iter().filter(|code| code.is_none()).count());

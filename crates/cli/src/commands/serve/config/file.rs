@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use duly_api::AuthConfig;
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT};
 use duly_core::node::Role;
 use ipnet::IpNet;
@@ -27,6 +28,10 @@ pub(super) struct File {
     #[serde(default, deserialize_with = "roles")]
     pub(super) roles: Option<Vec<Role>>,
     pub(super) insecure: Option<bool>,
+    /// The keys that callers sign in with.
+    pub(super) auth: Option<AuthConfig>,
+    #[serde(default)]
+    pub(super) limits: Limits,
     #[serde(default)]
     pub(super) worker: Worker,
     #[serde(default)]
@@ -61,6 +66,26 @@ pub(super) struct Session {
 pub(super) struct Outbound {
     pub(super) allow: Option<Vec<IpNet>>,
     pub(super) ports: Option<Vec<u16>>,
+}
+
+/// How much one caller may ask.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Limits {
+    /// Sign-ins that may fail within a minute.
+    pub(super) failed_sign_ins: Option<u32>,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub(super) proxies: Option<Vec<IpNet>>,
+}
+
+impl From<Limits> for duly_api::Limits {
+    fn from(given: Limits) -> Self {
+        let default = Self::default();
+        Self {
+            failed_sign_ins: given.failed_sign_ins.unwrap_or(default.failed_sign_ins),
+            proxies: given.proxies.unwrap_or(default.proxies),
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]

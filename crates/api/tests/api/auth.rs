@@ -1,0 +1,10 @@
+//! Who may call a server with keys, and how it is found out.
+
+mod claims;
+mod issuer;
+mod keys;
+mod matrix;
+mod sign_in;
+mod signatures;
+mod table;
+mod tenants;

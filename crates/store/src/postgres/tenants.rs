@@ -1,0 +1,71 @@
+//! Tenants' records: queries, and the port.
+
+use async_trait::async_trait;
+use duly_core::name::TenantName;
+use duly_core::ports::store::{self, PutTenant, TenantChange, TenantRecords};
+use duly_core::tenant::TenantRecord;
+use tokio_postgres::Row;
+
+use super::PostgresStore;
+use super::error::{Fault, Result};
+use super::row;
+
+#[async_trait]
+impl TenantRecords for PostgresStore {
+    async fn tenants(
+        &self,
+        after: Option<TenantName>,
+        limit: u32,
+    ) -> store::Result<Vec<TenantRecord>> {
+        let after = after.as_ref().map_or("", TenantName::as_str);
+        let select = select("list", "name > $1 ORDER BY name LIMIT $2");
+        let mut records = Vec::new();
+        for row in &self.pool.query(&select, &[&after, &i64::from(limit)]).await? {
+            match decode(row) {
+                Ok(record) => records.push(record),
+                // One damaged row must not hide the others.
+                Err(fault @ Fault::Corrupt { .. }) => {
+                    tracing::error!(%fault, "the record of a tenant cannot be read");
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(records)
+    }
+
+    async fn tenant(&self, name: &TenantName) -> store::Result<Option<TenantRecord>> {
+        let found = self.pool.query(&select("get", "name = $1"), &[&name.as_str()]).await?;
+        Ok(found.first().map(decode).transpose()?)
+    }
+
+    async fn put_tenant(&self, put: PutTenant) -> store::Result<TenantChange> {
+        let change = self.run(&put).await?;
+        if let TenantChange::Done { record, .. } = &change {
+            self.pauses.set_suspended(&record.name, record.suspended_at.is_some());
+        }
+        Ok(change)
+    }
+}
+
+/// A query for records, for [`decode`].
+pub(super) fn select(name: &str, condition: &str) -> String {
+    format!(
+        "/* tenant.{name} */ SELECT name, version, suspended_at, note, quotas, settings, created_at
+         FROM duly.tenant WHERE {condition}"
+    )
+}
+
+pub(super) fn decode(found: &Row) -> Result<TenantRecord> {
+    let name: &str = found.try_get(0)?;
+    let damaged = |column| Fault::Corrupt { table: "tenant", column, id: name.to_owned() };
+    let text = |index| Ok::<_, Fault>(found.try_get::<_, &str>(index)?);
+    Ok(TenantRecord {
+        name: TenantName::new(name).map_err(|_| damaged("name"))?,
+        version: found.try_get::<_, i64>(1)?.unsigned_abs(),
+        suspended_at: found.try_get::<_, Option<i64>>(2)?.map(row::instant),
+        note: found.try_get(3)?,
+        quotas: serde_json::from_str(text(4)?).map_err(|_| damaged("quotas"))?,
+        settings: serde_json::from_str(text(5)?).map_err(|_| damaged("settings"))?,
+        created_at: row::instant(found.try_get(6)?),
+    })
+}
