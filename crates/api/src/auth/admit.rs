@@ -25,13 +25,14 @@ pub(crate) async fn admit(
     request: &mut Request,
     access: Access,
 ) -> Result<(), ApiError> {
-    let Some(authenticator) = &app.config.auth else { return Ok(()) };
-    if access == Access::Public {
-        return Ok(());
-    }
     let peer = Peer::of(&app.config, request);
+    let throttle = |caller: &str| app.throttle.check(caller, peer).map_err(ApiError::rate_limited);
+    let Some(authenticator) = app.config.auth.as_ref().filter(|_| access != Access::Public) else {
+        return throttle("");
+    };
     let credentials =
         identify(app, authenticator, request.method(), request.headers(), peer).await?;
+    throttle(&credentials.identity.actor())?;
     authorize(&credentials, access)?;
     request.extensions_mut().insert(credentials);
     Ok(())
