@@ -60,14 +60,14 @@ fn authorize_restricted(identity: &Identity, access: Access) -> Result<(), ApiEr
         access,
         Access::Public | Access::SignedIn | Access::Viewer | Access::Submitter | Access::Worker
     );
-    match identity {
-        Identity::Key(key) if !is_checked && !(key.queues.is_empty() && key.types.is_empty()) => {
-            let detail = "the key is restricted to some queues or types, so it may only read, \
-                          submit, cancel and work";
-            Err(ApiError::new(Code::Forbidden, detail))
-        }
-        _ => Ok(()),
+    let is_restricted =
+        matches!(identity, Identity::Key(key) if !key.queues.is_empty() || !key.types.is_empty());
+    if is_restricted && !is_checked {
+        let detail = "the key is restricted to some queues or types, so it may only read, submit, \
+                      cancel and work";
+        return Err(ApiError::new(Code::Forbidden, detail));
     }
+    Ok(())
 }
 
 /// Who sends these headers.
