@@ -55,8 +55,9 @@ pub(crate) async fn read(
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let is_polite = headers.contains_key(EXPECT);
     let reading = async {
-        if declared.is_some_and(|length: usize| length > limit) {
-            if !is_polite {
+        if let Some(length) = declared.filter(|length: &usize| *length > limit) {
+            // What is too much to be discarded is not waited for either.
+            if !is_polite && length <= DISCARD_BYTES {
                 discard(body, 0).await;
             }
             return Err(too_large(limit));

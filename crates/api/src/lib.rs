@@ -17,6 +17,8 @@ mod cursor;
 mod edge;
 mod error;
 mod fields;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod if_match;
 mod key_fields;

@@ -1,5 +1,7 @@
 //! Logs, on standard error.
 
+mod one_line;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -18,6 +20,7 @@ pub(crate) fn start(verbose: u8, default: LogLevel) {
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .fmt_fields(self::one_line::OneLine)
         .with_ansi(color::is_wanted(&std::io::stderr()))
         // A closed standard error must not end the program.
         .log_internal_errors(false)

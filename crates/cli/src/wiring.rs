@@ -120,7 +120,8 @@ impl Node {
     }
 
     async fn start_worker(&self, plan: &Plan, random: Arc<dyn Random>) -> anyhow::Result<()> {
-        let mut registry = registry(Guard::new(plan.outbound.clone()), plan.allow_shell);
+        let guard = guard(plan.outbound.clone(), plan.outbound_ports.clone());
+        let mut registry = registry(guard, plan.allow_shell);
         if plan.samples {
             registry = handlers::with_samples(registry);
         }
@@ -210,6 +211,15 @@ pub(crate) fn restore_directory(
 /// Opens the store in this database.
 pub(crate) async fn open_database(url: &str) -> anyhow::Result<Arc<dyn Store>> {
     Ok(Arc::new(PostgresStore::open(url, Rules::default()).await?))
+}
+
+/// What handlers may connect to: these networks, and these ports of public addresses.
+fn guard(nets: Vec<IpNet>, ports: Option<Vec<u16>>) -> Guard {
+    let guard = Guard::new(nets);
+    match ports {
+        Some(ports) => guard.with_ports(ports),
+        None => guard,
+    }
 }
 
 /// The built-in handlers, with `shell` only if the operator allows it.

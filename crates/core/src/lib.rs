@@ -14,6 +14,7 @@ pub mod bulk;
 pub mod duration;
 pub mod error_group;
 pub mod filter;
+pub mod http_header;
 pub mod id;
 pub mod json;
 pub mod key;

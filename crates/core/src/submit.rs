@@ -9,6 +9,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::back_off::{self, Asked, BackOff, Jitter, Strategy};
+use crate::http_header;
 use crate::id::WorkflowId;
 use crate::json;
 use crate::limits::{
@@ -174,6 +175,10 @@ impl Draft {
         errors.extend(self.payload.as_deref().and_then(|text| check_payload(text).err()));
         errors.extend(check_labels(&self.labels).err());
         self.check_key(&mut errors);
+        if task_type.as_ref().is_some_and(|name| name.as_str() == http_header::TYPE) {
+            let payload = self.payload.as_deref().unwrap_or_default();
+            errors.extend(http_header::check_payload(payload).err());
+        }
         if self.render && errors.is_empty() {
             let payload = self.payload.as_deref().unwrap_or_default();
             errors.extend(template::check(payload).err());

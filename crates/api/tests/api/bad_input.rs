@@ -71,7 +71,7 @@ async fn bodies_that_are_no_task() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_too_large() {
+async fn s18_bodies_that_are_too_large() {
     let spaces = |count| vec![b' '; count];
     refuses(post("/tasks", spaces(BODY_BYTES + 1)), 413, "BODY_TOO_LARGE", &[]).await;
     refuses(post("/tasks", spaces(BODY_BYTES)), 400, "MALFORMED_JSON", &[]).await;
@@ -84,7 +84,7 @@ async fn bodies_that_are_too_large() {
 }
 
 #[tokio::test]
-async fn chunked_bodies_have_the_same_limit() {
+async fn s18_chunked_bodies_have_the_same_limit() {
     let chunks = (0..40).map(|_| Ok::<_, std::io::Error>(vec![b' '; 32 * 1024]));
     let body = Body::from_stream(futures_util::stream::iter(chunks));
     refuses(post("/tasks", body), 413, "BODY_TOO_LARGE", &[]).await;

@@ -80,7 +80,7 @@ async fn a_store_that_is_away_says_why_and_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn what_is_broken_inside_stays_inside() {
+async fn s27_what_is_broken_inside_stays_inside() {
     let backend = || Error::Backend { name: "test", source: "SELECT secret FROM x".into() };
     let corrupt = || Error::Corrupt { table: "secret", column: "secret", id: "secret".to_owned() };
     for router in [broken(backend), broken(corrupt)] {

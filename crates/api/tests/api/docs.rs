@@ -19,7 +19,7 @@ async fn the_root_leads_to_the_viewer() {
 }
 
 #[tokio::test]
-async fn the_viewer_loads_nothing_from_other_hosts() {
+async fn s25_the_viewer_loads_nothing_from_other_hosts() {
     let router = router();
     let answer = ask(&router, get("/docs/")).await;
     assert_eq!(answer.status, 200);

@@ -32,7 +32,7 @@ async fn unknown_paths_and_methods() {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_same_headers() {
+async fn s25_every_answer_has_the_same_headers() {
     for asked in [get("/livez"), get("/nope"), post("/tasks", "{"), get("/tasks/x"), get("/")] {
         let path = asked.uri().clone();
         let answer = ask(&router(), asked).await;
@@ -55,7 +55,7 @@ async fn the_callers_request_id_comes_back() {
 }
 
 #[tokio::test]
-async fn foreign_hosts_and_other_sites_are_turned_away() {
+async fn s25_foreign_hosts_and_other_sites_are_turned_away() {
     for (headers, status, code) in [
         ([("host", "evil.example"), ("x-a", "")], 403, "FOREIGN_HOST"),
         ([("host", "rebound.example:8080"), ("x-a", "")], 403, "FOREIGN_HOST"),

@@ -226,7 +226,7 @@ async fn a_retry_may_name_its_wait() {
 }
 
 #[tokio::test]
-async fn one_bad_outcome_refuses_them_all() {
+async fn s29_one_bad_outcome_refuses_them_all() {
     let router = router();
     let session = session(&router).await;
     let task = submit(&router).await;
@@ -258,7 +258,7 @@ async fn a_lease_can_be_extended() {
 }
 
 #[tokio::test]
-async fn the_leases_of_others_cannot_be_touched() {
+async fn s29_the_leases_of_others_cannot_be_touched() {
     let engine = engine();
     let (ada, bob) = (router_of(&engine, "ada"), router_of(&engine, "bob"));
     let (hers, his) = (session(&ada).await, session(&bob).await);

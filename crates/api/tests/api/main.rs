@@ -14,6 +14,7 @@ mod dead_letters;
 mod docs;
 mod edge;
 mod health;
+mod hostile;
 mod keys;
 mod leases;
 mod limits;

@@ -55,6 +55,15 @@ pub(crate) struct ServeArgs {
         env = "DULY_OUTBOUND_ALLOW"
     )]
     pub(crate) allow_nets: Option<Vec<IpNet>>,
+    /// Let the http handler connect to this port of public addresses; may be repeated
+    /// [default: 80,443,8080,8443]
+    #[arg(
+        long = "allow-port",
+        value_name = "PORT",
+        value_delimiter = ',',
+        env = "DULY_OUTBOUND_PORTS"
+    )]
+    pub(crate) allow_ports: Option<Vec<u16>>,
     /// Serve the type shell: every client that submits tasks can run programs as this user
     #[arg(long)]
     pub(crate) allow_shell: bool,

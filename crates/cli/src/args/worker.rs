@@ -59,6 +59,10 @@ pub(crate) struct WorkerRunArgs {
     /// Let the http handler connect to this network, such as 10.1.0.0/16; may be repeated
     #[arg(long = "allow-net", value_name = "CIDR")]
     pub(crate) allow_nets: Vec<IpNet>,
+    /// Let the http handler connect to this port of public addresses; may be repeated
+    /// [default: 80,443,8080,8443]
+    #[arg(long = "allow-port", value_name = "PORT", value_delimiter = ',')]
+    pub(crate) allow_ports: Option<Vec<u16>>,
     /// Serve the type shell: every client that submits tasks can run programs as this user
     #[arg(long)]
     pub(crate) allow_shell: bool,

@@ -41,6 +41,7 @@ fn plan(args: &DevArgs) -> Plan {
         session_ttl: args.session_ttl,
         loss_limit: args.loss_limit,
         outbound: wiring::loopback().to_vec(),
+        outbound_ports: None,
         allow_shell: args.allow_shell,
         samples: args.samples && args.concurrency > 0,
         tenants: Tenants::default(),

@@ -27,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) loss_limit: u32,
     /// Private networks that the http handler may connect to.
     pub(crate) outbound: Vec<IpNet>,
+    /// Ports of public addresses that it may connect to, if they are not the usual ones.
+    pub(crate) outbound_ports: Option<Vec<u16>>,
     /// Whether it serves the type shell.
     pub(crate) allow_shell: bool,
     /// Whether it serves the sample types.

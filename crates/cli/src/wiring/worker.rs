@@ -9,9 +9,9 @@ use duly_core::limits::PREFETCH;
 use duly_core::name::TypeName;
 use duly_core::ports::random::Random;
 use duly_engine::random::OsRandom;
-use duly_worker::{Executor, Guard, Registry};
+use duly_worker::{Executor, Registry};
 
-use super::{loopback, registry};
+use super::{guard, loopback, registry};
 use crate::args::WorkerRunArgs;
 
 /// A remote worker before it opens its session.
@@ -32,7 +32,8 @@ impl RemoteWorker {
             // Tasks of a server on this machine were submitted on this machine.
             allowed.extend(loopback());
         }
-        let registry = select_types(registry(Guard::new(allowed), args.allow_shell), &args.types)?;
+        let guard = guard(allowed, args.allow_ports.clone());
+        let registry = select_types(registry(guard, args.allow_shell), &args.types)?;
         let request = RegisterRequest {
             name: Some(name.to_owned()),
             types: registry.types().into_iter().map(String::from).collect(),

@@ -9,5 +9,6 @@ mod keys;
 #[cfg(feature = "planted-bugs")]
 mod missed_slots;
 mod remote;
+mod security;
 
 const DULY: &str = env!("CARGO_BIN_EXE_duly");

@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in ".{0,200}", now in any::<i64>()) {
+    fn s21_any_text_is_read_or_refused(text in ".{0,200}", now in any::<i64>()) {
         Filter::parse(&text, Timestamp::clamped(now)).ok();
     }
 

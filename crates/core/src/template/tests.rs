@@ -54,7 +54,7 @@ fn what_was_inserted_is_not_rendered_again() {
 }
 
 #[test]
-fn what_is_undefined_or_explodes_is_an_error() {
+fn s21_what_is_undefined_or_explodes_is_an_error() {
     for payload in [
         r#""{{ parents.none.result }}""#,
         r#""{{ parents.fetch.result.none.deeper }}""#,

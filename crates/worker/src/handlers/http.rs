@@ -1,16 +1,18 @@
 //! Sends one HTTP request; the status of the answer decides the outcome.
 //!
-//! The target is not trusted: the handler dials only permitted addresses, follows no redirects,
-//! uses no proxies, and reads no more of the answer than it keeps.
+//! The target is not trusted: the handler dials only permitted addresses and ports, follows no
+//! redirects, uses no proxies, unpacks nothing, and reads no more of the answer than it keeps.
 
 mod about;
 mod request;
 mod request_log;
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
@@ -20,45 +22,57 @@ pub(super) use self::about::REFERENCE;
 use self::request::Request;
 use self::request_log::RequestLog;
 use crate::handler::{Context, Handler, HandlerError, Output};
-use crate::outbound::{Guard, Refused, Resolver};
+use crate::outbound::{Guard, Refused, Resolver, SystemNames};
 
 /// The type `http`; its payload is `{method?, url, headers?, body?, expectStatus?}`.
 #[derive(Clone, Debug)]
 pub struct Http {
-    client: Client,
     guard: Guard,
+    /// A resolver does not see the port, so each kind of port has a client with its own resolver.
+    listed_ports: Client,
+    other_ports: Client,
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a body that become part of the result.
 const BODY_BYTES: usize = 64 * 1024;
+/// How long the handler reads such a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a body that become part of an error message.
 const ERROR_BODY_BYTES: usize = 1024;
 /// How long the handler reads such a body.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Http {
-    /// A handler that dials the addresses that the guard permits, with one connection pool.
+    /// A handler that dials what the guard permits.
     pub fn new(guard: Guard) -> Self {
+        Self::resolving(guard, Arc::new(SystemNames))
+    }
+
+    /// The same with another resolver; the guard checks its answers.
+    pub fn resolving(guard: Guard, names: Arc<dyn Resolve>) -> Self {
         // An error means that the process has a provider already, which will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = builder(&guard).build().unwrap_or_else(|error| {
-            // Without trusted roots only plain http works.
-            tracing::warn!(error = chain(&error), "cannot load root certificates; https will fail");
-            builder(&guard)
-                .tls_certs_only([])
-                .build()
-                .expect("without root certificates nothing outside the program is needed")
-        });
-        Self { client, guard }
+        let client = |is_listed| client(&Resolver::new(guard.at(is_listed), Arc::clone(&names)));
+        let (listed_ports, other_ports) = (client(true), client(false));
+        Self { guard, listed_ports, other_ports }
+    }
+
+    /// The address in the URL of a task that passes all checks.
+    #[cfg(fuzzing)]
+    pub(crate) fn dialled_address(guard: &Guard, context: &Context) -> Option<std::net::IpAddr> {
+        let request = Request::new(context).ok()?;
+        let address = request.literal_address()?;
+        guard.at_port(request.port()).check(address).ok().map(|()| address)
     }
 
     async fn send(&self, request: &Request) -> Result<Response, HandlerError> {
+        let is_listed = self.guard.lists(request.port());
         if let Some(address) = request.literal_address() {
-            self.guard.check(address).map_err(refused)?;
+            self.guard.at(is_listed).check(address).map_err(refused)?;
         }
-        let mut sending = self
-            .client
+        let client = if is_listed { &self.listed_ports } else { &self.other_ports };
+        let mut sending = client
             .request(request.method.clone(), request.url.clone())
             .headers(request.headers.clone());
         if let Some(body) = &request.body {
@@ -83,7 +97,8 @@ impl Handler for Http {
             .headers()
             .get(CONTENT_TYPE)
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let (body, truncated) = excerpt(response, BODY_BYTES).await.map_err(transport_error)?;
+        let body = tokio::time::timeout(BODY_TIMEOUT, excerpt(response, BODY_BYTES)).await;
+        let (body, truncated) = body.map_err(|_| too_slow())?.map_err(transport_error)?;
         let headers = Headers { content_type };
         Output::json(&Answer { status: status.as_u16(), headers, body, truncated })
     }
@@ -104,10 +119,21 @@ struct Headers {
     content_type: Option<String>,
 }
 
-fn builder(guard: &Guard) -> ClientBuilder {
+fn client(resolver: &Resolver) -> Client {
+    builder(resolver).build().unwrap_or_else(|error| {
+        // Without trusted roots only plain http works.
+        tracing::warn!(error = chain(&error), "cannot load root certificates; https will fail");
+        builder(resolver)
+            .tls_certs_only([])
+            .build()
+            .expect("without root certificates nothing outside the program is needed")
+    })
+}
+
+fn builder(resolver: &Resolver) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("duly/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Resolver::new(guard.clone()))
+        .dns_resolver(resolver.clone())
         .redirect(Policy::none())
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
@@ -181,6 +207,11 @@ fn transport_error(error: reqwest::Error) -> HandlerError {
     }
     let code = if error.is_connect() { "HTTP_CONNECT" } else { "HTTP_ERROR" };
     HandlerError::retry(code, chain(&error))
+}
+
+fn too_slow() -> HandlerError {
+    let limit = BODY_TIMEOUT.as_secs();
+    HandlerError::retry("HTTP_ERROR", format!("the body took longer than {limit} s"))
 }
 
 fn refused(why: Refused) -> HandlerError {

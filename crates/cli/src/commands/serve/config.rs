@@ -68,6 +68,7 @@ impl Config {
             session_ttl: args.session_ttl.or(file.session.ttl).unwrap_or(SESSION_TTL),
             loss_limit: args.loss_limit.or(file.worker.loss_limit).unwrap_or(LOSSES),
             outbound,
+            outbound_ports: args.allow_ports.or(file.outbound.ports),
             allow_shell: args.allow_shell,
             samples: false,
             tenants: Tenants::ByHeader,

@@ -10,7 +10,7 @@ use super::start;
 type Case = (&'static str, &'static str, String, Vec<u8>, u16, &'static str);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_input_over_the_wire() -> anyhow::Result<()> {
+async fn s18_bad_input_over_the_wire() -> anyhow::Result<()> {
     let data = tempfile::tempdir()?;
     let server = start(data.path()).await?;
     let cases = bodies().into_iter().chain(sizes()).chain(questions()).chain(heads());

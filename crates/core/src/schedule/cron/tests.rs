@@ -193,7 +193,7 @@ fn expressions_are_told_in_plain_english() {
 }
 
 #[test]
-fn hostile_expressions_are_read_and_searched_in_a_millisecond() {
+fn s21_hostile_expressions_are_read_and_searched_in_a_millisecond() {
     let all = (0..60).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     let days = (1..32).map(|n| format!("{n}W")).collect::<Vec<_>>().join(",");
     let weekdays = ["1#5"; 100].join(",");

@@ -13,9 +13,11 @@ pub(in crate::handlers) const REFERENCE: Reference = Reference {
          which is the same for every attempt of one run: a target that honours it does the work \
          once. Redirects are not followed, and proxies are not used. The time limit is the task's \
          `timeoutSeconds`; a connection must be made within 10 s.",
-        "Only public addresses are called, so that a task cannot reach your network. `duly \
-         dev` also allows loopback; `duly serve` and `duly worker run` allow what `--allow-net` \
-         names.",
+        "Only public addresses are called, so that a task cannot reach your network, and only on \
+         the ports 80, 443, 8080 and 8443. `duly dev` also allows loopback; `duly serve` and `duly \
+         worker run` allow the networks that `--allow-net` names, on every port, and the ports that \
+         `--allow-port` names. A name that has any other address is not called at all. The body of \
+         the answer must arrive within 30 s; it is not unpacked.",
         "The log of an attempt gets one line: method, host, path, status and duration, without the \
          query and the headers. The payload itself is stored as it is: keep secrets out of it.",
     ],
@@ -44,7 +46,8 @@ const PAYLOAD: &[PayloadField] = &[
         default: Some("none"),
         meaning: "Headers to send. Those that Duly or HTTP itself sets cannot be given: `Host`, \
                   `Content-Length`, `Connection`, `User-Agent`, `Idempotency-Key`, names that \
-                  begin with `Duly-` or `Proxy-`, and a few more.",
+                  begin with `Duly-` or `Proxy-`, and a few more. A submit with such a header is \
+                  refused.",
     },
     PayloadField {
         name: "body",
@@ -97,12 +100,14 @@ const ERRORS: &[ErrorCode] = &[
     ErrorCode {
         code: "HTTP_ERROR",
         retried: Retried::Yes,
-        meaning: "The connection broke, or the answer was not HTTP.",
+        meaning: "The connection broke, the answer was not HTTP or had too many headers, or its \
+                  body took longer than 30 s.",
     },
     ErrorCode {
         code: "ADDRESS_REFUSED",
         retried: Retried::No,
-        meaning: "The address of the target is not public and not allowed by `--allow-net`.",
+        meaning: "The address of the target is not public and not allowed by `--allow-net`, or its \
+                  port is not allowed by `--allow-port`.",
     },
 ];
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use duly_core::http_header;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
@@ -54,6 +55,11 @@ impl Request {
         host.trim_start_matches('[').trim_end_matches(']').parse().ok()
     }
 
+    /// The port that the URL means.
+    pub(super) fn port(&self) -> u16 {
+        self.url.port_or_known_default().expect("http and https have a default port")
+    }
+
     /// Whether this status is a success.
     pub(super) fn expects(&self, status: StatusCode) -> bool {
         match &self.expected {
@@ -81,25 +87,6 @@ enum Expect {
     AnyOf(Vec<u16>),
 }
 
-/// Headers that frame the message, belong to one connection, or identify the task.
-const RESERVED: [&str; 14] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "http2-settings",
-    "idempotency-key",
-    "keep-alive",
-    "te",
-    "trailer",
-    "trailers",
-    "transfer-encoding",
-    "upgrade",
-    "user-agent",
-    "via",
-];
-const RESERVED_PREFIXES: [&str; 2] = ["duly-", "proxy-"];
-
 /// The text to send, and whether it is JSON: the content of a string, any other value as its JSON
 /// text.
 fn body_text(json: &RawValue) -> (String, bool) {
@@ -126,15 +113,9 @@ fn add_headers(
 ) -> Result<(), HandlerError> {
     for (name, value) in wanted {
         let bad = |why: &str| HandlerError::invalid_payload(format!("the header {name:?} {why}"));
+        http_header::check(&name, &value).map_err(bad)?;
         let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("has a bad name"))?;
-        let text = parsed.as_str();
-        if RESERVED.contains(&text) || RESERVED_PREFIXES.iter().any(|start| text.starts_with(start))
-        {
-            return Err(bad("cannot be set"));
-        }
-        let value = HeaderValue::from_str(&value).map_err(|_| {
-            bad("has a value with characters other than printable ASCII, such as a line break")
-        })?;
+        let value = HeaderValue::from_str(&value).map_err(|_| bad("has a bad value"))?;
         if headers.insert(parsed, value).is_some() {
             return Err(bad("is given twice"));
         }

@@ -66,6 +66,7 @@ pub(super) struct Session {
 #[serde(deny_unknown_fields)]
 pub(super) struct Outbound {
     pub(super) allow: Option<Vec<IpNet>>,
+    pub(super) ports: Option<Vec<u16>>,
 }
 
 /// How much one caller may ask.

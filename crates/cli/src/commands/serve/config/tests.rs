@@ -24,7 +24,7 @@ roles: [worker, api]
 insecure: true
 worker: {concurrency: 7, lossLimit: 3}
 session: {ttl: 2s}
-outbound: {allow: [10.1.0.0/16]}
+outbound: {allow: [10.1.0.0/16], ports: [443, 9000]}
 log: {level: debug}
 ";
 
@@ -41,6 +41,7 @@ fn every_key_counts() {
     assert_eq!((plan.concurrency, plan.loss_limit), (7, 3));
     assert_eq!(plan.session_ttl, Duration::from_secs(2));
     assert!(plan.outbound.contains(&"10.1.0.0/16".parse().unwrap()));
+    assert_eq!(plan.outbound_ports, Some(vec![443, 9000]));
 }
 
 #[test]
