@@ -52,11 +52,8 @@ impl Caller {
 
     /// What the sessions of this caller are marked with; on a server that asks nobody they belong to all.
     pub(crate) fn owner(&self) -> Option<String> {
-        match &self.identity {
-            Identity::Anonymous => None,
-            Identity::Token { subject } => Some(format!("token:{subject}")),
-            Identity::Key(key) => Some(format!("key:{}", key.id)),
-        }
+        let is_known = self.identity != Identity::Anonymous;
+        is_known.then(|| self.identity.actor().into_owned())
     }
 
     /// Refuses another caller's session like one that does not exist.
