@@ -11,6 +11,7 @@ use crate::caller::Caller;
 use crate::config::Config;
 use crate::request_id::RequestIds;
 use crate::route_table::RouteTable;
+use crate::throttle::Throttle;
 
 /// The state of the router; cheap to clone.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
     pub(crate) budget: Budget,
     pub(crate) attempts: Attempts,
+    pub(crate) throttle: Throttle,
     /// What every route declares.
     pub(crate) routes: RouteTable,
     /// Draws the waits of failed attempts that are reported over the network.
@@ -32,8 +34,18 @@ impl App {
     pub(crate) fn new(engine: Engine, config: Config, routes: RouteTable) -> Self {
         let request_ids = RequestIds::new(config.instance);
         let attempts = Attempts::new(config.limits.failed_sign_ins);
+        let throttle = Throttle::new(config.limits.requests_per_second);
         let (budget, random) = (Budget::default(), OsRandom::new());
-        Self(Arc::new(Shared { engine, config, request_ids, budget, attempts, routes, random }))
+        Self(Arc::new(Shared {
+            engine,
+            config,
+            request_ids,
+            budget,
+            attempts,
+            throttle,
+            routes,
+            random,
+        }))
     }
 }
 

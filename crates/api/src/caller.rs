@@ -1,5 +1,6 @@
 //! Who calls: the tenant whose tasks a request may see, and the caller's identity.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -61,6 +62,17 @@ pub(crate) enum Identity {
     },
     /// The holder of an API key, or of a token that it was exchanged for.
     Key(Arc<ApiKey>),
+}
+
+impl Identity {
+    /// How it is named where callers are told apart.
+    pub(crate) fn actor(&self) -> Cow<'static, str> {
+        match self {
+            Self::Anonymous => "anonymous".into(),
+            Self::Token { subject } => format!("token:{subject}").into(),
+            Self::Key(key) => format!("key:{}", key.id).into(),
+        }
+    }
 }
 
 /// What is known of a caller before the tenant of the request is.

@@ -1,5 +1,6 @@
 //! What the operator of a server configures.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use ipnet::IpNet;
 use crate::auth::Authenticator;
 use crate::caller::Tenants;
 use crate::guard::HostPolicy;
+use crate::tls::Tls;
 
 /// How the interface behaves; [`Config::default`] fits a server on loopback.
 #[derive(Clone, Debug)]
@@ -36,8 +38,8 @@ pub struct Config {
     pub auth: Option<Arc<Authenticator>>,
     /// How much one caller may ask.
     pub limits: Limits,
-    /// Whether its connections are encrypted.
-    pub tls: bool,
+    /// Encrypts connections; without it they are plain.
+    pub tls: Option<Tls>,
     /// Makes the request ids of this process differ from those of others; any random number.
     pub instance: u64,
 }
@@ -47,13 +49,22 @@ pub struct Config {
 pub struct Limits {
     /// Sign-ins that may fail within a minute before an address is refused; 0 for any number.
     pub failed_sign_ins: u32,
+    /// Requests that one caller may make from one address in a second; any number if absent.
+    pub requests_per_second: Option<NonZeroU32>,
+    /// Connections from one address at once; 0 for any number.
+    pub connections_per_address: usize,
     /// Networks of the proxies whose `X-Forwarded-For` is believed.
     pub proxies: Vec<IpNet>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { failed_sign_ins: 10, proxies: Vec::new() }
+        Self {
+            failed_sign_ins: 10,
+            requests_per_second: None,
+            connections_per_address: 0,
+            proxies: Vec::new(),
+        }
     }
 }
 
@@ -71,7 +82,7 @@ impl Default for Config {
             tenants: Tenants::default(),
             auth: None,
             limits: Limits::default(),
-            tls: false,
+            tls: None,
             instance: 0,
         }
     }

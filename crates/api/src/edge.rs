@@ -6,7 +6,8 @@ use std::panic::AssertUnwindSafe;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -21,6 +22,8 @@ use crate::{guard, request_id};
 
 /// Nothing of an API answer may run, load or be framed.
 const CSP: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+/// For a year, browsers use encryption alone.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 /// The viewer runs its own files and nothing inline; it sets styles and shows embedded images.
 const DOCS_CSP: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
@@ -37,7 +40,11 @@ pub(crate) async fn around(State(app): State<App>, mut request: Request, next: N
         Err(refused) => refused.into_response(),
         Ok(()) => contain(next.run(request)).await,
     };
-    finish(response, id, is_docs)
+    let mut response = finish(response, id, is_docs);
+    if app.config.tls.is_some() {
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS);
+    }
+    response
 }
 
 /// Refuses what no route should see. A caller who may not call a route learns nothing of its query.

@@ -91,6 +91,7 @@ codes! {
         "The idempotency key belongs to another body";
     LaneLimit "LANE_LIMIT" UNPROCESSABLE_ENTITY "There are too many queue and type pairs";
     ScheduleLimit "SCHEDULE_LIMIT" UNPROCESSABLE_ENTITY "There are too many schedules";
+    RateLimited "RATE_LIMITED" TOO_MANY_REQUESTS "The caller makes too many requests";
     TooManyAttempts "TOO_MANY_ATTEMPTS" TOO_MANY_REQUESTS "Too many sign-ins have failed";
     TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
@@ -190,6 +191,11 @@ impl ApiError {
     pub(crate) fn too_many_attempts(wait: Duration) -> Self {
         let detail = "too many sign-ins have failed from this address; try again later";
         Self::retry(Code::TooManyAttempts, seconds_up(wait), detail)
+    }
+
+    pub(crate) fn rate_limited(wait: Duration) -> Self {
+        let detail = "this caller makes more requests in a second than the server allows";
+        Self::retry(Code::RateLimited, seconds_up(wait), detail)
     }
 
     pub(crate) fn overloaded(detail: &'static str) -> Self {

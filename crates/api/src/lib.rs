@@ -17,6 +17,8 @@ mod cursor;
 mod edge;
 mod error;
 mod fields;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod if_match;
 mod key_fields;
@@ -35,6 +37,8 @@ mod server;
 mod session_fields;
 mod settings_fields;
 mod task_fields;
+mod throttle;
+mod tls;
 mod workflow_fields;
 
 pub use access::Access;
@@ -50,4 +54,5 @@ pub use route_table::RouteTable;
 pub use router::{route_table, router};
 pub use schedule_fields::read_configured_schedule;
 pub use server::serve;
+pub use tls::{BadCertificate, Tls, TlsFiles};
 pub use workflow_fields::check_workflow;

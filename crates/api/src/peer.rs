@@ -55,7 +55,8 @@ pub(crate) fn is_encrypted(
 ) -> bool {
     let is_proxy = |address: IpAddr| config.limits.proxies.iter().any(|net| net.contains(&address));
     let is_https = headers.get(FORWARDED_PROTO).is_some_and(|proto| proto.as_bytes() == b"https");
-    config.tls || (is_https && connected.is_some_and(|address| is_proxy(address.to_canonical())))
+    config.tls.is_some()
+        || (is_https && connected.is_some_and(|address| is_proxy(address.to_canonical())))
 }
 
 /// The last address that was not written by one of the proxies. What a client wrote itself stands

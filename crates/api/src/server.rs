@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -24,10 +25,13 @@ use tower::Service;
 
 use crate::config::Config;
 use crate::peer::ConnectedFrom;
+use crate::tls::Tls;
 
 mod activity;
+mod places;
 
 use activity::{ActiveRequest, ConnectionActivity, StreamedBody, Usage};
+use places::Places;
 
 /// Bytes of the head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -52,21 +56,25 @@ pub async fn serve(
 ) {
     let tasks = Tasks { tracker: TaskTracker::new(), abort: CancellationToken::new() };
     let builder = builder(&config, tasks.clone());
-    let places = Arc::new(Semaphore::new(config.connections));
+    let total = Arc::new(Semaphore::new(config.connections));
+    let limits = &config.limits;
+    let places = Places::new(limits.connections_per_address, limits.proxies.clone());
     loop {
-        let (stream, address, place) = tokio::select! {
+        let (stream, address, permit) = tokio::select! {
             () = shutdown.cancelled() => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &total) => accepted,
         };
+        let Some(place) = places.take(address.ip(), permit) else { continue };
         let connection = Connection {
             router: router.clone(),
             builder: builder.clone(),
             shutdown: shutdown.clone(),
             header_timeout: config.header_timeout,
             idle_timeout: config.idle_timeout,
+            tls: config.tls.clone(),
         };
         tasks.spawn(async move {
-            connection.serve(stream, address).await;
+            connection.begin(stream, address).await;
             drop(place);
         });
     }
@@ -153,13 +161,29 @@ struct Connection {
     shutdown: CancellationToken,
     header_timeout: Duration,
     idle_timeout: Duration,
+    tls: Option<Tls>,
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, address: SocketAddr) {
+    async fn begin(self, stream: TcpStream, address: SocketAddr) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
+        let Some(tls) = &self.tls else { return self.serve(stream, address).await };
+        let handshake = tls.acceptor().accept(stream);
+        match tokio::time::timeout(self.header_timeout, handshake).await {
+            Ok(Ok(stream)) => self.serve(stream, address).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a handshake failed"),
+            // The peer says nothing.
+            Err(_) => {}
+        }
+    }
+
+    async fn serve(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        address: SocketAddr,
+    ) {
         let activity = Arc::new(ConnectionActivity::default());
         let service = service_fn(|mut received: hyper::Request<Incoming>| {
             received.extensions_mut().insert(ConnectedFrom(address.ip()));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use duly_api::{AuthConfig, Authenticator, HostPolicy};
+use duly_api::{AuthConfig, Authenticator, HostPolicy, Tls, TlsFiles};
 use duly_core::limits::PREFETCH;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
@@ -148,6 +148,7 @@ impl Node {
             tenants: plan.tenants.clone(),
             auth: plan.auth.clone(),
             limits: plan.limits.clone(),
+            tls: plan.tls.clone(),
             ..duly_api::Config::default()
         };
         let router = duly_api::router(self.engine.clone(), config.clone());
@@ -171,6 +172,11 @@ pub(crate) fn authenticator(config: &AuthConfig) -> Result<Arc<Authenticator>, U
     }
     let read = Authenticator::new(config, Arc::new(SystemClock::default()));
     read.map(Arc::new).map_err(|bad| Usage::new(format!("auth: {bad}")))
+}
+
+/// Reads the certificate of the server.
+pub(crate) fn tls(files: TlsFiles) -> Result<Tls, Usage> {
+    Tls::new(files).map_err(|bad| Usage::new(format!("listen.tls: {bad}")))
 }
 
 /// An engine on this store, without a worker or API.

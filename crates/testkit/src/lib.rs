@@ -13,6 +13,7 @@ pub mod fan_in;
 pub mod history;
 pub mod journal;
 pub mod judge;
+pub mod keys;
 pub mod node;
 pub mod page;
 pub mod postgres;

@@ -34,9 +34,21 @@ impl Worker {
         name: &str,
         concurrency: usize,
     ) -> anyhow::Result<Self> {
+        Self::start_as(None, beside, server, effects, name, concurrency).await
+    }
+
+    /// The same with a token.
+    pub async fn start_as(
+        token: Option<&str>,
+        beside: &Path,
+        server: &str,
+        effects: &Path,
+        name: &str,
+        concurrency: usize,
+    ) -> anyhow::Result<Self> {
         let program = program(beside)?;
         let mut command = Command::new(program);
-        command.arg(server).arg(effects).arg(name).arg(concurrency.to_string());
+        command.arg(server).arg(effects).arg(name).arg(concurrency.to_string()).args(token);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a worker")?;
         let id = i32::try_from(child.id().context("the worker has ended")?)?;

@@ -8,6 +8,8 @@
 #![warn(missing_docs)]
 
 pub mod executor;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod handler;
 pub mod handlers;
 mod notes;

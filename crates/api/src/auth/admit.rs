@@ -25,13 +25,14 @@ pub(crate) async fn admit(
     request: &mut Request,
     access: Access,
 ) -> Result<(), ApiError> {
-    let Some(authenticator) = &app.config.auth else { return Ok(()) };
-    if access == Access::Public {
-        return Ok(());
-    }
     let peer = Peer::of(&app.config, request);
+    let throttle = |caller: &str| app.throttle.check(caller, peer).map_err(ApiError::rate_limited);
+    let Some(authenticator) = app.config.auth.as_ref().filter(|_| access != Access::Public) else {
+        return throttle("");
+    };
     let credentials =
         identify(app, authenticator, request.method(), request.headers(), peer).await?;
+    throttle(&credentials.identity.actor())?;
     authorize(&credentials, access)?;
     request.extensions_mut().insert(credentials);
     Ok(())
@@ -59,14 +60,14 @@ fn authorize_restricted(identity: &Identity, access: Access) -> Result<(), ApiEr
         access,
         Access::Public | Access::SignedIn | Access::Viewer | Access::Submitter | Access::Worker
     );
-    match identity {
-        Identity::Key(key) if !is_checked && !(key.queues.is_empty() && key.types.is_empty()) => {
-            let detail = "the key is restricted to some queues or types, so it may only read, \
-                          submit, cancel and work";
-            Err(ApiError::new(Code::Forbidden, detail))
-        }
-        _ => Ok(()),
+    let is_restricted =
+        matches!(identity, Identity::Key(key) if !key.queues.is_empty() || !key.types.is_empty());
+    if is_restricted && !is_checked {
+        let detail = "the key is restricted to some queues or types, so it may only read, submit, \
+                      cancel and work";
+        return Err(ApiError::new(Code::Forbidden, detail));
     }
+    Ok(())
 }
 
 /// Who sends these headers.

@@ -16,7 +16,7 @@ use crate::auth::admit::COOKIE_NAME;
 const BEARER: &str = "bearer";
 const COOKIE: &str = "cookie";
 const UNAUTHENTICATED: Common = ("401", "`UNAUTHENTICATED`");
-const TOO_MANY: Common = ("429", "`TOO_MANY_ATTEMPTS`; see `Retry-After`");
+const TOO_MANY: Common = ("429", "`RATE_LIMITED`, `TOO_MANY_ATTEMPTS`; see `Retry-After`");
 
 /// Adds the ways to sign in to the document.
 pub(super) struct Schemes;

@@ -1,7 +1,7 @@
 //! Who may call a server with keys, and how it is found out.
 
 mod claims;
-mod issuer;
+pub(crate) mod issuer;
 mod keys;
 mod matrix;
 mod sign_in;

@@ -47,6 +47,7 @@ fn plan(args: &DevArgs) -> Plan {
         tenants: Tenants::default(),
         auth: None,
         limits: Limits::default(),
+        tls: None,
         schedules: None,
         #[cfg(feature = "planted-bugs")]
         planted_bug: args.planted_bug,

@@ -23,8 +23,9 @@ pub(super) async fn serve(
         None => None,
     };
     let address = listener.as_ref().map(TcpListener::local_addr).transpose();
+    let scheme = if plan.tls.is_some() { "https" } else { "http" };
     let url =
-        address.context("cannot read the listener's address")?.map(|it| format!("http://{it}"));
+        address.context("cannot read the listener's address")?.map(|it| format!("{scheme}://{it}"));
     let node = tokio::select! {
         node = Node::start(plan, listener) => node?,
         () = signals.next() => bail!("stopped before the start was complete"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duly_api::{Authenticator, Limits, Tenants};
+use duly_api::{Authenticator, Limits, Tenants, Tls};
 use duly_core::node::Role;
 use duly_engine::ConfiguredSchedule;
 use ipnet::IpNet;
@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) auth: Option<Arc<Authenticator>>,
     /// How much one caller may ask.
     pub(crate) limits: Limits,
+    /// Encrypts connections; without it they are plain.
+    pub(crate) tls: Option<Tls>,
     /// The schedules that the leader keeps; without a list, it keeps those that are there.
     pub(crate) schedules: Option<Vec<ConfiguredSchedule>>,
     /// A bug that the tests must catch.

@@ -8,6 +8,7 @@ mod delayed;
 mod full_disk;
 mod harness;
 mod idle;
+mod injection;
 mod kill;
 mod late_answers;
 mod once;

@@ -1,9 +1,14 @@
 //! `duly serve` with keys: who gets in, and what stops the start.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use duly_testkit::command::{self, Ended};
-use duly_testkit::{Node, command::run_with};
+use anyhow::Context as _;
+use duly_testkit::Node;
+use duly_testkit::command::{self, Ended, run_with};
+use duly_testkit::wait::within;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
 
 use super::DULY;
 
@@ -130,6 +135,37 @@ async fn callers_sign_in_with_tokens_and_keys() -> anyhow::Result<()> {
     let late = call(&["task", "list"], &[("DULY_TOKEN", &key)]).await?;
     assert_eq!(late.code, Some(4), "{late:?}");
     node.terminate().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encrypted_server_answers_who_trusts_its_authority() -> anyhow::Result<()> {
+    let site = Site::new()?;
+    let key = |name: &str| format!("{}/../api/tests/api/keys/{name}", env!("CARGO_MANIFEST_DIR"));
+    let tls = format!("{{certFile: {}, keyFile: {}}}", key("server.cert.pem"), key("server.pem"));
+    let auth = std::fs::read_to_string(site.path("duly.yaml"))?;
+    let listen = format!("listen: {{address: '127.0.0.1:0', tls: {tls}}}\n");
+    let file = site.write("tls.yaml", &format!("{auth}{listen}"))?;
+    let mut server = Command::new(DULY)
+        .args(["serve", "--store", &site.store(), "--config"])
+        .arg(file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(server.stdout.take().context("no output")?).lines();
+    let url = within("the server prints its URL", lines.next_line()).await??;
+    let url = url.context("the server ended")?;
+    assert!(url.starts_with("https://"), "{url}");
+    let token = site.token("default", "viewer").await?;
+    let authority = key("ca.cert.pem");
+    let line = ["task", "list", "--server", &url];
+    let stranger = duly(&line, &[("DULY_TOKEN", &token)]).await?;
+    assert_eq!(stranger.code, Some(1), "nobody vouches for it: {stranger:?}");
+    let variables = [("DULY_TOKEN", token.as_str()), ("DULY_CA_FILE", authority.as_str())];
+    let friend = duly(&line, &variables).await?;
+    assert_eq!(friend.code, Some(0), "{friend:?}");
+    within("the server ends", server.kill()).await??;
     Ok(())
 }
 

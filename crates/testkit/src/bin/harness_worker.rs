@@ -30,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [server, effects, name, concurrency] = &arguments[..] else {
-        anyhow::bail!("usage: harness_worker SERVER EFFECTS NAME CONCURRENCY");
+    let [server, effects, name, concurrency, token @ ..] = &arguments[..] else {
+        anyhow::bail!("usage: harness_worker SERVER EFFECTS NAME CONCURRENCY [TOKEN]");
     };
     let concurrency: usize = concurrency.parse().context("CONCURRENCY must be a number")?;
     let journal = Journal::open(Path::new(effects))?;
@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
         capacity: None,
     };
     let random = Arc::new(OsRandom::new());
-    let client = Client::new(server, None)?;
+    let client = Client::new(server, token.first().map(String::as_str))?;
     let source = RemoteSource::connect(client, worker, random.clone()).await?;
     std::io::stdout().write_all(format!("{}\n", source.session()).as_bytes())?;
     let recording = Arc::new(Recording { source: Arc::clone(&source), log });

@@ -21,6 +21,7 @@ use super::notes::Notes;
 use super::{Config, NODE_TTL};
 use crate::Node;
 use crate::history::{Edge, FaultKind};
+use crate::keys::Keys;
 use crate::postgres::Postgres;
 use crate::proxy::Proxy;
 use crate::wait::{PATIENCE, eventually};
@@ -33,6 +34,9 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// Everything that takes part.
 pub(super) struct Cluster {
     duly: PathBuf,
+    keys: Keys,
+    /// The token of clients.
+    token: String,
     seats: Vec<Seat>,
     /// Between each worker and a node.
     wires: [Proxy; WORKERS],
@@ -68,11 +72,13 @@ impl Cluster {
         let notes = Arc::new(Notes::open(&config.folder)?);
         let postgres = Postgres::start(&config.folder.join("postgres"), is_durable).await?;
         let address = postgres.address();
+        let keys = Keys::write(&duly, &config.folder)?;
+        let token = keys.token("operator").await?;
         let mut seats = Vec::new();
         for number in 0..nodes {
             let name = format!("node-{number}");
             let seat = Seat::new(name, &address, config.bug.clone()).await?;
-            seat.start(&duly).await?;
+            seat.start(&duly, &keys).await?;
             seats.push(seat);
         }
         let mut wires = Vec::new();
@@ -84,10 +90,11 @@ impl Cluster {
         let homes = Mutex::new(std::array::from_fn(|place| place % nodes));
         let wires: [Proxy; WORKERS] = wires.try_into().expect("one for each worker");
         let urls = std::array::from_fn(|place| wires[place].url());
-        let crew = Crew::start(duly.clone(), urls, Arc::clone(&notes)).await?;
+        let worker = Some(keys.token("worker").await?);
+        let crew = Crew::start(duly.clone(), urls, worker, Arc::clone(&notes)).await?;
         let callee = Callee::start(notes.effects()).await?;
         let postgres = Mutex::new(postgres);
-        Ok(Self { duly, seats, wires, homes, postgres, address, callee, crew, notes })
+        Ok(Self { duly, keys, token, seats, wires, homes, postgres, address, callee, crew, notes })
     }
 
     /// What clients see of it.
@@ -97,13 +104,13 @@ impl Cluster {
 
     fn doors(&self) -> anyhow::Result<Doors> {
         let urls: Vec<_> = self.seats.iter().map(|seat| seat.gate.url()).collect();
-        Doors::to(&urls)
+        Doors::to(&urls, Some(&self.token))
     }
 
     /// `kill -9` of a node, and a new start.
     async fn kill_node(&self, place: usize) -> anyhow::Result<()> {
         self.kill(place).await?;
-        self.seats[place].start(&self.duly).await
+        self.seats[place].start(&self.duly, &self.keys).await
     }
 
     /// `kill -9` of the node that leads; it starts again when another one does.
@@ -120,7 +127,7 @@ impl Cluster {
         };
         eventually("another node leads", PATIENCE, another).await?;
         self.notes.fault(FaultKind::Leaderless, &name, Edge::End)?;
-        self.seats[place].start(&self.duly).await
+        self.seats[place].start(&self.duly, &self.keys).await
     }
 
     /// Which node leads, as the node of this number or one behind it tells.
@@ -154,7 +161,7 @@ impl Cluster {
         let (status, said) = node.terminate().await?;
         ensure!(status.success(), "the node ended with {status}: {said}");
         self.notes.fault(FaultKind::Restart, &seat.name, Edge::End)?;
-        seat.start(&self.duly).await
+        seat.start(&self.duly, &self.keys).await
     }
 
     /// Stops a node in whatever it does, for as long as `pause` takes. Whoever talks to it waits;
@@ -268,7 +275,7 @@ impl Seat {
     }
 
     /// Starts its node.
-    async fn start(&self, duly: &Path) -> anyhow::Result<()> {
+    async fn start(&self, duly: &Path, keys: &Keys) -> anyhow::Result<()> {
         let store = Postgres::url_at(&self.line.address().to_string());
         let ttl = format!("{}ms", NODE_TTL.as_millis());
         let mut flags = vec!["--session-ttl", &ttl, "--concurrency", CONCURRENCY];
@@ -277,7 +284,9 @@ impl Seat {
         if let Some(bug) = &self.bug {
             flags.extend(["--planted-bug", bug]);
         }
-        let node = Node::start(duly, &self.name, &store, &flags).await?;
+        // Tasks call a target on this machine.
+        flags.extend(["--allow-net", "127.0.0.0/8"]);
+        let node = Node::start_with_keys(duly, &self.name, &store, keys.config()?, &flags).await?;
         self.gate.lead_to(node.url())?;
         *self.node.lock().await = Some(node);
         Ok(())

@@ -21,6 +21,8 @@ pub(super) struct Crew {
     duly: PathBuf,
     /// Where each finds the server.
     urls: [String; WORKERS],
+    /// What they show it, if it asks for tokens.
+    token: Option<String>,
     seats: [Mutex<Option<Worker>>; WORKERS],
     starts: AtomicU64,
     notes: Arc<Notes>,
@@ -30,10 +32,11 @@ impl Crew {
     pub(super) async fn start(
         duly: PathBuf,
         urls: [String; WORKERS],
+        token: Option<String>,
         notes: Arc<Notes>,
     ) -> anyhow::Result<Self> {
         let seats = [(); WORKERS].map(|()| Mutex::new(None));
-        let crew = Self { duly, urls, seats, starts: AtomicU64::new(0), notes };
+        let crew = Self { duly, urls, token, seats, starts: AtomicU64::new(0), notes };
         for place in 0..WORKERS {
             *crew.seats[place].lock().await = Some(crew.start_worker(place).await?);
         }
@@ -46,8 +49,8 @@ impl Crew {
         let start = || async {
             let number = self.starts.fetch_add(1, Ordering::SeqCst);
             let (name, url) = (format!("w{place}-{number}"), &self.urls[place]);
-            let effects = self.notes.effects();
-            Worker::start(&self.duly, url, effects, &name, CONCURRENCY).await.ok()
+            let (effects, token) = (self.notes.effects(), self.token.as_deref());
+            Worker::start_as(token, &self.duly, url, effects, &name, CONCURRENCY).await.ok()
         };
         eventually("a worker starts", PATIENCE, start).await
     }

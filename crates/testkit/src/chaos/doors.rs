@@ -7,8 +7,9 @@ use duly_client::Client;
 pub(super) struct Doors(Vec<Client>);
 
 impl Doors {
-    pub(super) fn to(urls: &[String]) -> anyhow::Result<Self> {
-        let clients = urls.iter().map(|url| Client::new(url, None));
+    /// Those at these addresses, for clients with this token.
+    pub(super) fn to(urls: &[String], token: Option<&str>) -> anyhow::Result<Self> {
+        let clients = urls.iter().map(|url| Client::new(url, token));
         Ok(Self(clients.collect::<Result<_, _>>()?))
     }
 

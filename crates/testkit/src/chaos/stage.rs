@@ -47,14 +47,14 @@ impl Stage {
         let proxy = Proxy::start().await?;
         let server = start(&duly, &data, &flags, &proxy).await?;
         let urls = [(); WORKERS].map(|()| proxy.url());
-        let crew = Crew::start(duly.clone(), urls, Arc::clone(&notes)).await?;
+        let crew = Crew::start(duly.clone(), urls, None, Arc::clone(&notes)).await?;
         let server = Mutex::new(Some(server));
         Ok(Self { duly, flags, data, disk, proxy, server, crew, notes })
     }
 
     /// The one way in: the other end of the wire.
     pub(super) fn doors(&self) -> anyhow::Result<Doors> {
-        Doors::to(&[self.proxy.url()])
+        Doors::to(&[self.proxy.url()], None)
     }
 
     async fn start_server(&self) -> anyhow::Result<()> {

@@ -78,7 +78,7 @@ fn one(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
 }
 
 #[test]
-fn every_licence_is_allowed() {
+fn s31_every_licence_is_allowed() {
     let allowed = list("licenses", "allow");
     let refused: Vec<String> = packages()
         .iter()
@@ -89,7 +89,7 @@ fn every_licence_is_allowed() {
 }
 
 #[test]
-fn every_crate_comes_from_the_one_registry() {
+fn s31_every_crate_comes_from_the_one_registry() {
     let packages = packages();
     let sources: BTreeSet<&str> = packages.iter().filter_map(|p| text(p, "source")).collect();
     let is_registry = |source: &&str| source.starts_with("registry+");
@@ -103,13 +103,69 @@ fn every_crate_comes_from_the_one_registry() {
 }
 
 #[test]
-fn nothing_banned_is_built_in() {
+fn s31_nothing_banned_is_built_in() {
     let banned = list("bans", "deny");
     assert!(banned.contains(&"openssl".to_owned()), "{banned:?}");
     let packages = packages();
     let found: Vec<&str> = packages.iter().filter_map(|p| text(p, "name")).collect();
     let found: Vec<_> = found.iter().filter(|name| banned.iter().any(|b| b == *name)).collect();
     assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn s31_the_rules_for_the_supply_chain_stay() {
+    let rules = read("deny.toml");
+    for rule in [
+        "wildcards = \"deny\"",
+        "unknown-registry = \"deny\"",
+        "unknown-git = \"deny\"",
+        "\"openssl\"",
+    ] {
+        assert!(rules.contains(rule), "deny.toml no longer says {rule}");
+    }
+    assert!(read("Cargo.toml").contains("\nunsafe_code = \"forbid\"\n"));
+    for package in packages().iter().filter(|package| package["source"].is_null()) {
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let is_open = dependency["req"] == "*" && dependency["path"].is_null();
+            assert!(!is_open, "{} takes any version of {}", package["name"], dependency["name"]);
+        }
+    }
+}
+
+/// Builds take the versions of the lock file, everywhere: another one was not looked at.
+#[test]
+fn s31_every_build_is_of_the_lock_file() {
+    let scripts = ["Makefile", "scripts/test", "scripts/check-slots", ".ci/run"];
+    let mut seen = 0;
+    for script in scripts {
+        let text = read(script);
+        let joined = text.replace("\\\n", " ");
+        for line in joined.lines().filter(|line| !line.trim_start().starts_with('#')) {
+            let builds = ["cargo", "$(CARGO)", "${CARGO:-cargo}"].iter().any(|cargo| {
+                ["build", "test", "clippy", "doc", "run", "install"]
+                    .iter()
+                    .any(|verb| line.contains(&format!("{cargo} {verb} ")))
+            });
+            let is_locked =
+                ["--locked", "TEST_FLAGS", "test_flags"].iter().any(|it| line.contains(it));
+            assert!(!builds || is_locked, "{script}: {line}");
+            seen += usize::from(builds);
+        }
+    }
+    assert!(seen >= 8, "only {seen} builds found");
+}
+
+/// The lock file has a checksum for everything from outside.
+#[test]
+fn s31_everything_from_outside_has_a_checksum() {
+    let lock = read("Cargo.lock");
+    let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
+    let outside = packages.iter().filter(|package| package.contains("\nsource = "));
+    let unchecked: Vec<_> = outside.filter(|package| !package.contains("\nchecksum = ")).collect();
+    assert!(packages.len() > 100 && unchecked.is_empty(), "{unchecked:?}");
+    let pinned = read("scripts/check-api.txt");
+    let packages = pinned.lines().filter(|line| line.contains("=="));
+    assert!(packages.count() > 10 && pinned.contains("--hash=sha256:"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod licences;
 mod limits;
 mod links;
 mod markdown;
+mod sql;
 mod task_state;
 mod tidy;
 mod tour;

@@ -189,7 +189,9 @@ fn silent(files: &[TextFile]) -> Vec<String> {
 #[test]
 fn every_crate_keeps_the_lints_and_unsafe_code_is_forbidden() {
     assert!(read("Cargo.toml").contains("\nunsafe_code = \"forbid\"\n"));
-    let manifests = files_ending("/Cargo.toml");
+    // The fuzz targets are a workspace of their own, in which a macro needs what is forbidden here.
+    let mut manifests = files_ending("/Cargo.toml");
+    manifests.retain(|file| !file.path.starts_with("fuzz/"));
     assert!(manifests.len() >= 8, "only {} crates", manifests.len());
     none(&without_lints(&manifests));
     assert_eq!(without_lints(&planted("crates/a/Cargo.toml", "[lints]\n")).len(), 1);

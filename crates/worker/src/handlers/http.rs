@@ -58,6 +58,14 @@ impl Http {
         Self { guard, listed_ports, other_ports }
     }
 
+    /// The address in the URL of a task that passes all checks.
+    #[cfg(fuzzing)]
+    pub(crate) fn dialled_address(guard: &Guard, context: &Context) -> Option<std::net::IpAddr> {
+        let request = Request::new(context).ok()?;
+        let address = request.literal_address()?;
+        guard.at_port(request.port()).check(address).ok().map(|()| address)
+    }
+
     async fn send(&self, request: &Request) -> Result<Response, HandlerError> {
         let is_listed = self.guard.lists(request.port());
         if let Some(address) = request.literal_address() {

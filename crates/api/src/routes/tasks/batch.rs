@@ -50,8 +50,10 @@ enum Format {
             example = json!("{\"type\":\"echo\"}\n{\"type\":\"echo\",\"delaySeconds\":60}\n")),
     )),
     responses(
-        (status = 201, description = "All items were taken", body = BatchAnswer),
-        (status = 207, description = "Some items were refused; each says why", body = BatchAnswer),
+        (status = 201, description = "All items were taken", content(
+            (BatchAnswer = "application/json"), (String = "application/x-ndjson"))),
+        (status = 207, description = "Some items were refused; each says why", content(
+            (BatchAnswer = "application/json"), (String = "application/x-ndjson"))),
         (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`; \
             nothing was stored", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "`BODY_TOO_LARGE`, `TOO_MANY_ITEMS`; nothing was stored",

@@ -29,7 +29,7 @@ use crate::{cursor, query};
     params(
         ("id" = String, Path, description = "The task's id, or its first 13 or more \
             characters if they are those of one task only"),
-        ("epoch" = Option<u32>, Query, example = 1,
+        ("epoch" = Option<u64>, Query, minimum = 0, maximum = 4_294_967_295u32, example = 1,
             description = "Only the attempt under this grant"),
         ("after" = Option<String>, Query, description = "The `next` of the page before"),
         ("wait" = Option<String>, Query, example = "30s",

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::Method;
-use duly_api::{Config, Limits};
+use duly_api::{Config, Limits, Tls, TlsFiles};
 use duly_client::Client;
 use duly_engine::Engine;
 use serde_json::{Value, json};
 
 use super::issuer::{
-    as_bearer, assert_refused, claims, claims_of, config, guarded, guarded_router, read_with, token,
+    as_bearer, assert_refused, claims, claims_of, config, guarded, guarded_router, key_file,
+    read_with, token,
 };
 use crate::server::Server;
 use crate::support::{Answer, ask, engine, post, request, router_over};
@@ -167,7 +168,8 @@ async fn s26_a_browser_signs_in_with_a_cookie_that_other_sites_cannot_use() {
 
 #[tokio::test]
 async fn s26_the_cookie_is_secure_where_the_connection_is() {
-    let config = Config { tls: true, ..guarded(&config()) };
+    let files = TlsFiles { certificate: key_file("server.cert.pem"), key: key_file("server.pem") };
+    let config = Config { tls: Some(Tls::new(files).unwrap()), ..guarded(&config()) };
     let router = duly_api::router(engine(), config);
     let asked = as_bearer(Method::POST, "/auth/session", &token(&claims()));
     let signed_in = ask(&router, asked).await;

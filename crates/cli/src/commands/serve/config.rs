@@ -15,7 +15,7 @@ use duly_core::node::Role;
 use self::file::File;
 use crate::args::{LogLevel, ServeArgs};
 use crate::exit::Usage;
-use crate::wiring::{Plan, authenticator, default_name, loopback};
+use crate::wiring::{Plan, authenticator, default_name, loopback, tls};
 
 /// The keys for tokens in a file.
 pub(super) fn read_auth(file: &Path) -> anyhow::Result<Option<AuthConfig>> {
@@ -49,6 +49,8 @@ impl Config {
             let ways = "--store URL, DULY_STORE, or `store:` in the file";
             Usage::new(format!("no store given: pass {ways}; URL is postgres://… or sqlite:PATH"))
         })?;
+        let default = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let listen = args.listen.or(file.listen.address).unwrap_or(default);
         let insecure = args.insecure.or(file.insecure).unwrap_or(false);
         let mut outbound = args.allow_nets.or(file.outbound.allow).unwrap_or_default();
         if insecure {
@@ -71,7 +73,8 @@ impl Config {
             samples: false,
             tenants: Tenants::ByHeader,
             auth: file.auth.as_ref().map(authenticator).transpose()?,
-            limits: file.limits.into(),
+            limits: file.limits.at(listen),
+            tls: file.listen.tls.map(tls).transpose()?,
             schedules: file.schedules.map(schedules::read).transpose()?,
             #[cfg(feature = "planted-bugs")]
             planted_bug: args.planted_bug,
@@ -80,7 +83,7 @@ impl Config {
         };
         Ok(Self {
             plan,
-            listen: args.listen.or(file.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            listen,
             insecure,
             log_level: args.log_level.or(file.log.level).unwrap_or(LogLevel::Warn),
         })

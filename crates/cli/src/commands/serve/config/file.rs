@@ -1,11 +1,12 @@
 //! The configuration file. Every key is optional; an unknown key is an error.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use duly_api::AuthConfig;
+use duly_api::{AuthConfig, TlsFiles};
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT};
 use duly_core::node::Role;
 use ipnet::IpNet;
@@ -22,8 +23,8 @@ use crate::wiring::StoreUrl;
 pub(super) struct File {
     #[serde(default, deserialize_with = "store")]
     pub(super) store: Option<StoreUrl>,
-    #[serde(default, deserialize_with = "listen")]
-    pub(super) listen: Option<SocketAddr>,
+    #[serde(default)]
+    pub(super) listen: Listen,
     pub(super) name: Option<String>,
     #[serde(default, deserialize_with = "roles")]
     pub(super) roles: Option<Vec<Role>>,
@@ -74,18 +75,73 @@ pub(super) struct Outbound {
 pub(super) struct Limits {
     /// Sign-ins that may fail within a minute.
     pub(super) failed_sign_ins: Option<u32>,
+    /// Requests of one caller from one address; 0 for any number.
+    pub(super) requests_per_second: Option<u32>,
+    /// Connections from one address; 0 for any number.
+    pub(super) connections_per_address: Option<usize>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub(super) proxies: Option<Vec<IpNet>>,
 }
 
-impl From<Limits> for duly_api::Limits {
-    fn from(given: Limits) -> Self {
-        let default = Self::default();
-        Self {
-            failed_sign_ins: given.failed_sign_ins.unwrap_or(default.failed_sign_ins),
-            proxies: given.proxies.unwrap_or(default.proxies),
+/// The default where others than this machine may call.
+const REQUESTS_PER_SECOND: u32 = 1000;
+const CONNECTIONS_PER_ADDRESS: usize = 1000;
+
+impl Limits {
+    /// The limits of a server at this address. On loopback, what is not given is not limited.
+    pub(super) fn at(self, listen: SocketAddr) -> duly_api::Limits {
+        let default = duly_api::Limits::default();
+        let is_local = listen.ip().is_loopback();
+        let (requests, connections) =
+            if is_local { (0, 0) } else { (REQUESTS_PER_SECOND, CONNECTIONS_PER_ADDRESS) };
+        duly_api::Limits {
+            failed_sign_ins: self.failed_sign_ins.unwrap_or(default.failed_sign_ins),
+            requests_per_second: NonZeroU32::new(self.requests_per_second.unwrap_or(requests)),
+            connections_per_address: self.connections_per_address.unwrap_or(connections),
+            proxies: self.proxies.unwrap_or(default.proxies),
         }
     }
+}
+
+/// `HOST:PORT`, or that under `address` beside `tls`.
+#[derive(Default)]
+pub(super) struct Listen {
+    pub(super) address: Option<SocketAddr>,
+    pub(super) tls: Option<TlsFiles>,
+}
+
+impl<'de> Deserialize<'de> for Listen {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let address = |text: String| {
+            args::listen(&text).map_err(|why| D::Error::custom(format!("listen: {why}")))
+        };
+        match Value::deserialize(from)? {
+            Value::Null => Ok(Self::default()),
+            Value::String(text) => Ok(Self { address: Some(address(text)?), tls: None }),
+            Value::Object(fields) => {
+                let given: ListenFields = serde_json::from_value(Value::Object(fields))
+                    .map_err(|why| D::Error::custom(format!("listen: {why}")))?;
+                let tls =
+                    given.tls.map(|tls| TlsFiles { certificate: tls.cert_file, key: tls.key_file });
+                Ok(Self { address: given.address.map(address).transpose()?, tls })
+            }
+            _ => Err(D::Error::custom("listen: must be HOST:PORT, or have address and tls")),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListenFields {
+    address: Option<String>,
+    tls: Option<TlsFields>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct TlsFields {
+    cert_file: PathBuf,
+    key_file: PathBuf,
 }
 
 #[derive(Default, Deserialize)]
@@ -110,14 +166,6 @@ impl File {
 fn store<'de, D: Deserializer<'de>>(from: D) -> Result<Option<StoreUrl>, D::Error> {
     let text: Option<String> = Deserialize::deserialize(from)?;
     Ok(text.and_then(|text| text.parse().ok()))
-}
-
-fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    let text: Option<String> = Deserialize::deserialize(from)?;
-    let address = |text: String| {
-        args::listen(&text).map_err(|why| D::Error::custom(format!("listen: {why}")))
-    };
-    text.map(address).transpose()
 }
 
 fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Role>>, D::Error> {

@@ -82,6 +82,38 @@ fn a_mistake_is_named_and_never_shows_the_password() {
     assert!(config(&[], "listen: 127.0.0.1:1").unwrap_err().contains("--store"));
 }
 
+#[test]
+fn what_is_not_given_is_limited_only_where_others_may_call() {
+    let limits = |text: &str| config(&["--store", "sqlite:x.db"], text).unwrap().plan.limits;
+    let local = limits("");
+    assert_eq!((local.requests_per_second, local.connections_per_address), (None, 0));
+    assert_eq!(local.failed_sign_ins, 10);
+    let open = limits("listen: 0.0.0.0:80");
+    assert_eq!(
+        (open.requests_per_second.unwrap().get(), open.connections_per_address),
+        (1000, 1000)
+    );
+    let given = limits(
+        "listen: {address: '0.0.0.0:80'}\nlimits: {failedSignIns: 3, requestsPerSecond: 0, \
+         connectionsPerAddress: 7, proxies: [10.0.0.0/8]}",
+    );
+    assert_eq!((given.requests_per_second, given.connections_per_address), (None, 7));
+    assert_eq!((given.failed_sign_ins, given.proxies.len()), (3, 1));
+}
+
+#[test]
+fn an_address_may_stand_beside_a_certificate() {
+    let why = |text: &str| config(&["--store", "sqlite:x.db"], text).unwrap_err();
+    for (text, words) in [
+        ("listen: 5", "HOST:PORT"),
+        ("listen: {adress: '127.0.0.1:1'}", "unknown field `adress`"),
+        ("listen: {tls: {certFile: a}}", "keyFile"),
+        ("listen: {tls: {certFile: absent, keyFile: absent}}", "listen.tls: cannot read absent"),
+    ] {
+        assert!(why(text).contains(words), "{text}: {}", why(text));
+    }
+}
+
 const SCHEDULE: &str = "{tenant: default, name: report, cron: '0 8 * * *', task: {type: echo}}";
 
 #[test]
