@@ -40,13 +40,8 @@ pub(crate) struct Caller {
 impl Caller {
     /// Who makes the changes that the request asks for.
     pub(crate) fn author(&self) -> Author {
-        let actor = match &self.identity {
-            Identity::Anonymous => Arc::from(Author::ANONYMOUS),
-            Identity::Token { subject } => format!("token:{subject}").into(),
-            Identity::Key(key) => format!("key:{}", key.id).into(),
-        };
         let request_id = self.request_id.as_ref().map(|id| Arc::from(id.as_str()));
-        Author { actor, request_id }
+        Author { actor: self.identity.actor().into(), request_id }
     }
 }
 
@@ -68,7 +63,7 @@ impl Identity {
     /// How it is named where callers are told apart.
     pub(crate) fn actor(&self) -> Cow<'static, str> {
         match self {
-            Self::Anonymous => "anonymous".into(),
+            Self::Anonymous => Author::ANONYMOUS.into(),
             Self::Token { subject } => format!("token:{subject}").into(),
             Self::Key(key) => format!("key:{}", key.id).into(),
         }
