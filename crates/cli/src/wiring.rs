@@ -35,7 +35,9 @@ use tokio_util::task::TaskTracker;
 
 use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
-pub(crate) use self::store::{StoreLocation, StoreUrl, grant_rights, migrate, migrations};
+pub(crate) use self::store::{
+    StoreLocation, StoreUrl, check_privilege, grant_rights, migrate, migrations,
+};
 pub(crate) use self::worker::RemoteWorker;
 use crate::exit::Usage;
 use crate::files;

@@ -31,6 +31,7 @@ pub(super) struct Config {
     pub(super) plan: Plan,
     pub(super) listen: SocketAddr,
     pub(super) insecure: bool,
+    pub(super) allow_owner: bool,
     pub(super) log_level: LogLevel,
 }
 
@@ -85,6 +86,7 @@ impl Config {
             plan,
             listen,
             insecure,
+            allow_owner: args.allow_owner.unwrap_or(false),
             log_level: args.log_level.or(file.log.level).unwrap_or(LogLevel::Warn),
         })
     }
