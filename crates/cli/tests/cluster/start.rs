@@ -36,12 +36,12 @@ pub(crate) async fn order(url: &str, sql: &str) -> anyhow::Result<()> {
 }
 
 /// The same address for another user.
-fn with_user(url: &str, user: &str) -> String {
+pub(crate) fn with_user(url: &str, user: &str) -> String {
     let (_, rest) = url.split_once('@').expect("an address names a user");
     format!("postgres://{user}@{rest}")
 }
 
-async fn database() -> Option<(Scratch, String)> {
+pub(crate) async fn database() -> Option<(Scratch, String)> {
     let server = scratch::server()?;
     let scratch = Scratch::new(&server, std::sync::Arc::new(SystemClock::default())).await;
     let url = scratch.url();
