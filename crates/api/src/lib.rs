@@ -22,6 +22,7 @@ mod lease_fields;
 mod openapi;
 mod order_fields;
 mod query;
+mod redacted;
 mod request_id;
 mod responses;
 mod route_table;
@@ -32,6 +33,7 @@ mod server;
 mod session_fields;
 mod settings_fields;
 mod task_fields;
+mod tenant_fields;
 mod workflow_fields;
 
 pub use access::Access;

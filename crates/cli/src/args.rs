@@ -19,6 +19,7 @@ mod schedule;
 mod serve;
 mod settings;
 mod task;
+mod tenant;
 mod worker;
 mod workflow;
 
@@ -54,6 +55,9 @@ pub(crate) use self::settings::{
 pub(crate) use self::task::{
     AttemptsArgs, CancelArgs, DeleteArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs,
     RetryArgs, RunArgs, TaskCommand,
+};
+pub(crate) use self::tenant::{
+    TenantCommand, TenantListArgs, TenantNameArgs, TenantPutArgs, TenantSuspendArgs,
 };
 pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
 pub(crate) use self::workflow::{
@@ -102,6 +106,9 @@ pub(crate) enum Command {
     /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Limit tenants, and suspend them
+    #[command(subcommand)]
+    Tenant(TenantCommand),
     /// Create, list and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),

@@ -20,6 +20,7 @@ pub(crate) mod serve;
 mod serving;
 pub(crate) mod settings;
 pub(crate) mod task;
+pub(crate) mod tenant;
 mod watch;
 pub(crate) mod worker;
 pub(crate) mod workflow;
