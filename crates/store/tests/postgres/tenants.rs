@@ -12,7 +12,7 @@ use duly_core::tenant::{Quotas, TenantSettings};
 use crate::world::World;
 
 impl World {
-    async fn suspend(&self, node: usize, suspended: bool) {
+    pub(crate) async fn suspend(&self, node: usize, suspended: bool) {
         let put = PutTenant {
             name: TenantName::default_tenant(),
             suspended,
