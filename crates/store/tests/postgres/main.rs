@@ -13,6 +13,6 @@ mod rights;
 mod schedules;
 mod schema;
 mod start;
-mod tenants;
+mod suspension;
 mod workflows;
 mod world;
