@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PORTS: std::ops::Range<u16> = 12_000..30_000;
 
 /// The directory, and what makes the README's port lead to a free one:
-/// - a `duly` before the real one in `PATH`, which starts `duly dev` on that port;
+/// - a `duly` before the real one in `PATH`, which starts servers on that port;
 /// - `DULY_SERVER`, by which the other commands find it;
 /// - a `.curlrc` that connects there.
 pub(super) struct Stage {
@@ -49,7 +49,8 @@ impl Stage {
         fs::create_dir(directory.join("bin"))?;
         let duly = directory.join("bin/duly");
         let script = format!(
-            "#!/bin/sh\nif [ \"$1\" = dev ]; then shift; set -- dev --listen 127.0.0.1:{port} \"$@\"; fi\n\
+            "#!/bin/sh\ncase $1 in\n\
+             dev|serve) mode=$1; shift; set -- \"$mode\" --listen 127.0.0.1:{port} \"$@\" ;;\nesac\n\
              exec '{}' \"$@\"\n",
             binary().display()
         );
@@ -57,6 +58,11 @@ impl Stage {
         fs::set_permissions(&duly, fs::Permissions::from_mode(0o755))?;
         let curlrc = format!("connect-to = \"127.0.0.1:8080:127.0.0.1:{port}\"\n");
         fs::write(directory.join(".curlrc"), curlrc)
+    }
+
+    /// Writes a file where the lines are run.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        fs::write(self.home().join(name), text).expect("the directory can be written");
     }
 
     fn home(&self) -> PathBuf {
