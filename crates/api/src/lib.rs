@@ -43,7 +43,8 @@ mod workflow_fields;
 
 pub use access::Access;
 pub use auth::{
-    Algorithm, AuthConfig, Authenticator, BadKey, KeyConfig, NewToken, Secret, SigningKey,
+    Algorithm, AuthConfig, Authenticator, BadKey, KeyConfig, KeySource, NewToken, Secret,
+    SigningKey,
 };
 pub use caller::Tenants;
 pub use config::{Config, Limits};

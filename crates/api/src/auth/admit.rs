@@ -109,7 +109,7 @@ async fn by_token(
     authenticator: &Authenticator,
     token: &str,
 ) -> Result<Option<Credentials>, ApiError> {
-    let Some(token) = authenticator.check(token) else { return Ok(None) };
+    let Some(token) = authenticator.check(token).await else { return Ok(None) };
     // A token that a key was exchanged for is worth what the key is worth now.
     if let Some(hash) = token.key {
         return by_key(app, authenticator, hash).await;
