@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -180,9 +181,12 @@ fn binary() -> PathBuf {
     binary.expect("the binary is not built: run `cargo build -p duly-cli`")
 }
 
+/// Stages of one process have ports of their own.
 fn free_port() -> u16 {
-    let offset = u16::try_from(std::process::id() % u32::from(PORTS.end - PORTS.start));
-    let start = PORTS.start + offset.expect("below the length of the range");
+    static STAGES: AtomicU32 = AtomicU32::new(0);
+    let stage = STAGES.fetch_add(1, Ordering::Relaxed) * 1_000;
+    let offset = (std::process::id() + stage) % u32::from(PORTS.end - PORTS.start);
+    let start = PORTS.start + u16::try_from(offset).expect("below the length of the range");
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     (start..PORTS.end).chain(PORTS.start..start).find(is_free).expect("a free port")
 }
