@@ -13,6 +13,7 @@ pub(crate) mod schedules;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tasks;
+pub(crate) mod tenants;
 pub(crate) mod workers;
 pub(crate) mod workflows;
 
@@ -45,6 +46,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(workers::routes())
         .merge(settings::routes())
         .merge(keys::routes())
+        .merge(tenants::routes())
         .merge(admin::routes())
         .merge(auth::routes())
 }

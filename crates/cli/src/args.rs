@@ -20,6 +20,7 @@ mod serve;
 mod server;
 mod settings;
 mod task;
+mod tenant;
 mod token;
 mod worker;
 mod workflow;
@@ -57,6 +58,9 @@ pub(crate) use self::settings::{
 pub(crate) use self::task::{
     AttemptsArgs, CancelArgs, DeleteArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs,
     RetryArgs, RunArgs, TaskCommand,
+};
+pub(crate) use self::tenant::{
+    TenantCommand, TenantListArgs, TenantNameArgs, TenantPutArgs, TenantSuspendArgs,
 };
 pub(crate) use self::token::{TokenCommand, TokenCreateArgs};
 pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
@@ -106,6 +110,9 @@ pub(crate) enum Command {
     /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Limit tenants, and suspend them
+    #[command(subcommand)]
+    Tenant(TenantCommand),
     /// Create, list and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),

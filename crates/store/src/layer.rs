@@ -16,7 +16,7 @@ use duly_core::id::{KeyId, NodeId, ScheduleId, SessionId, TaskId, WorkflowId};
 use duly_core::key::{ApiKey, KeyHash};
 use duly_core::name::{Lane, QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{
-    Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
+    Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks, Counted,
     DeadGroups, DeadLetters, DeadList, Decide, Decided, DeleteSchedule, DeleteTasks, EditTask,
     Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint,
     JoinNode, Keys, Leader, Leadership, Leases, ListDead, ListKeys, ListQueues, ListSchedules,
@@ -26,8 +26,8 @@ use duly_core::ports::store::{
     Report, Reported, Reports, Result, RetryTasks, ScheduleChange, ScheduleList, Schedules,
     Sessions, SettingsLog, SlotRecord, Snapshot, Snapshots, Store, StoreHealth, Submit, Submitted,
     SubmittedWorkflow, Sweep, Swept, SwitchSchedule, TaskCount, TaskList, Tasks, TenantChange,
-    TenantRecords, VersionedSettings, WorkerState, WorkflowChange, WorkflowList, WorkflowState,
-    Workflows,
+    TenantRecords, Usage, VersionedSettings, WorkerState, WorkflowChange, WorkflowList,
+    WorkflowState, Workflows,
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::schedule::Schedule;
@@ -553,6 +553,10 @@ impl<L: Layer> TenantRecords for Layered<L> {
 
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {
         self.layer.call(Call::new("put_tenant", &put), || self.inner.put_tenant(put.clone())).await
+    }
+
+    async fn usage(&self, tenant: &TenantName, of: Usage, up_to: u32) -> Result<Counted> {
+        self.layer.call(Call::named("usage"), || self.inner.usage(tenant, of, up_to)).await
     }
 }
 

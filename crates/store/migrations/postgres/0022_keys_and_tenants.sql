@@ -35,3 +35,6 @@ CREATE TABLE duly.tenant (
     settings     text   NOT NULL,
     created_at   bigint NOT NULL
 );
+
+-- To count the workflows of a tenant that have not ended.
+CREATE INDEX workflow_open ON duly.workflow (tenant) WHERE status = 0;

@@ -13,5 +13,6 @@ mod rights;
 mod schedules;
 mod schema;
 mod start;
+mod tenants;
 mod workflows;
 mod world;

@@ -48,7 +48,7 @@ pub(crate) async fn pause_schedule(
     let (name, expected) = (schedule_name(name)?, expected(&headers)?);
     let paused = ScheduleStatus::Paused;
     let found = app.engine.switch_schedule(&caller.tenant, &name, paused, note, expected).await?;
-    Ok(answer(StatusCode::OK, found))
+    answer(&app, StatusCode::OK, found).await
 }
 
 /// Resume a schedule
@@ -82,5 +82,5 @@ pub(crate) async fn resume_schedule(
     let (name, expected) = (schedule_name(name)?, expected(&headers)?);
     let active = ScheduleStatus::Active;
     let found = app.engine.switch_schedule(&caller.tenant, &name, active, None, expected).await?;
-    Ok(answer(StatusCode::OK, found))
+    answer(&app, StatusCode::OK, found).await
 }
