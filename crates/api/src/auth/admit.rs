@@ -12,7 +12,7 @@ use duly_engine::key_text::KeyText;
 use super::Authenticator;
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::{Credentials, Identity};
+use crate::caller::{Credentials, ForInstallation, Identity};
 use crate::error::{ApiError, Code};
 use crate::peer::Peer;
 
@@ -35,6 +35,9 @@ pub(crate) async fn admit(
     throttle(&credentials.identity.actor())?;
     authorize(&credentials, access)?;
     request.extensions_mut().insert(credentials);
+    if access.is_for_installation() {
+        request.extensions_mut().insert(ForInstallation);
+    }
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use duly_client::wire::TenantView;
 use super::{absent, answer, tenant_name};
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{InstallationOnly, TenantNotFound};
 use crate::routes::PathId;
@@ -18,7 +17,7 @@ use crate::routes::PathId;
 /// Its limits, what it sets for itself, and whether it is suspended. For admins of the installation.
 #[utoipa::path(
     get, path = "/tenants/{name}", operation_id = "get_tenant", tag = "tenants",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     params(("name" = String, Path, description = "The tenant's name")),
     responses(
         (status = 200, description = "The record", body = TenantView, headers(
@@ -27,12 +26,7 @@ use crate::routes::PathId;
         TenantNotFound,
     ),
 )]
-pub(crate) async fn get_tenant(
-    State(app): State<App>,
-    caller: Caller,
-    name: PathId,
-) -> Result<Response, ApiError> {
-    caller.require_installation()?;
+pub(crate) async fn get_tenant(State(app): State<App>, name: PathId) -> Result<Response, ApiError> {
     let found = app.engine.tenant(&tenant_name(name)?).await?;
     Ok(answer(StatusCode::OK, found.ok_or_else(absent)?))
 }

@@ -11,7 +11,6 @@ use duly_engine::command::tenants::{Error, TenantOrder};
 use super::{answer, tenant_name};
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::if_match::Condition;
 use crate::responses::{InstallationOnly, TenantMismatch, TenantNotFound};
@@ -24,7 +23,7 @@ use crate::{body, if_match, tenant_fields};
 /// change. For admins of the installation.
 #[utoipa::path(
     put, path = "/tenants/{name}", operation_id = "put_tenant", tag = "tenants",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     params(
         ("name" = String, Path, description = "The tenant's name: `[a-z0-9][a-z0-9._-]{0,99}`, not \
             beginning with `duly.`"),
@@ -47,15 +46,14 @@ use crate::{body, if_match, tenant_fields};
 )]
 pub(crate) async fn put_tenant(
     State(app): State<App>,
-    caller: Caller,
     name: PathId,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    caller.require_installation()?;
     let body = body::read_json(&app, request, BODY_BYTES).await?;
     let condition = if_match::condition(&headers)?;
     let name = tenant_name(name).map_err(|_| no_name())?;
+    let order = TenantOrder::Put(tenant_fields::draft(&body.bytes)?);
     let expected = match condition {
         Condition::None => Expected::Any,
         Condition::Absent => Expected::Absent,
@@ -65,7 +63,6 @@ pub(crate) async fn put_tenant(
             None => return Err(Error::Conflict { version: None }.into()),
         },
     };
-    let order = TenantOrder::Put(tenant_fields::draft(&body.bytes)?);
     let (record, created) = app.acting(&caller).change_tenant(name, order, expected).await?;
     Ok(answer(if created { StatusCode::CREATED } else { StatusCode::OK }, record))
 }

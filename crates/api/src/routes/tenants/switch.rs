@@ -9,7 +9,6 @@ use duly_engine::command::tenants::TenantOrder;
 use super::{absent, answer, expected, tenant_name};
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{InstallationOnly, TenantMismatch, TenantNotFound, UnexpectedFields};
 use crate::routes::PathId;
@@ -21,7 +20,7 @@ use crate::{body, fields, order_fields};
 /// schedules rest. The tenant needs no record before. For admins of the installation.
 #[utoipa::path(
     post, path = "/tenants/{name}/suspend", operation_id = "suspend_tenant", tag = "tenants",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     params(
         ("name" = String, Path, description = "The tenant's name"),
         ("If-Match" = Option<String>, Header, description = "Only if its record has this version"),
@@ -39,12 +38,10 @@ use crate::{body, fields, order_fields};
 )]
 pub(crate) async fn suspend_tenant(
     State(app): State<App>,
-    caller: Caller,
     name: PathId,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    caller.require_installation()?;
     let body = body::read_optional_json(&app, request).await?;
     let note = order_fields::note(&body.bytes)?;
     let note = (!note.is_empty()).then_some(note);
@@ -60,7 +57,7 @@ pub(crate) async fn suspend_tenant(
 /// installation.
 #[utoipa::path(
     post, path = "/tenants/{name}/resume", operation_id = "resume_tenant", tag = "tenants",
-    extensions(("x-duly-access" = json!(Access::Admin))),
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
     params(
         ("name" = String, Path, description = "The tenant's name"),
         ("If-Match" = Option<String>, Header, description = "Only if its record has this version"),
@@ -76,12 +73,10 @@ pub(crate) async fn suspend_tenant(
 )]
 pub(crate) async fn resume_tenant(
     State(app): State<App>,
-    caller: Caller,
     name: PathId,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    caller.require_installation()?;
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
     let (name, expected) = (tenant_name(name)?, expected(&headers)?);
