@@ -10,6 +10,7 @@ use duly_core::time::Timestamp;
 
 use super::MemoryStore;
 use super::model::Model;
+use crate::audited::Audited as _;
 
 #[async_trait]
 impl TenantRecords for MemoryStore {
@@ -24,7 +25,8 @@ impl TenantRecords for MemoryStore {
     }
 
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {
-        let (change, hint) = self.model.lock().put_tenant(put, self.clock.now());
+        let audited = put.audited();
+        let (change, hint) = self.order(|| audited, |model, now| model.put_tenant(put, now));
         self.hint_at(hint);
         Ok(change)
     }
