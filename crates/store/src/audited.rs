@@ -7,11 +7,11 @@ mod view;
 use std::sync::Arc;
 
 use duly_core::bulk::BulkOrder;
-use duly_core::id::{ScheduleId, SessionId, TaskId, WorkflowId};
+use duly_core::id::{KeyId, ScheduleId, SessionId, TaskId, WorkflowId};
 use duly_core::name::{QueueName, ScheduleName, TenantName, TypeName};
 use duly_core::ports::store::{
-    CancelTasks, Decide, DeleteSchedule, DeleteTasks, EditTask, PauseQueue, PutSchedule,
-    ReplayTasks, RetryTasks, Submit, SwitchSchedule,
+    CancelTasks, Decide, DeleteSchedule, DeleteTasks, EditTask, NewKey, PauseQueue, PutSchedule,
+    PutTenant, ReplayTasks, RetryTasks, Submit, SwitchSchedule,
 };
 use duly_core::schedule::{BackfillOrder, ScheduleStatus};
 use duly_core::task::NewTask;
@@ -32,6 +32,8 @@ pub(crate) enum Object {
     Task(TenantName, TaskId),
     Workflow(TenantName, WorkflowId),
     Session(SessionId),
+    Key(KeyId),
+    Tenant(TenantName),
 }
 
 /// An object that an order may change, and what the audit log calls that.
@@ -78,9 +80,10 @@ impl Subject {
     ) -> Option<Change> {
         let has_changed = if self.is_counted { count > 0 } else { before != after };
         let known = before.as_ref().or(after.as_ref()).filter(|_| has_changed)?;
-        let action = match (self.action, known.is_of_type(&TypeName::bulk())) {
-            ("task.cancel", true) => "bulk.abort",
-            (action, _) => action,
+        let action = match self.action {
+            "task.cancel" if known.is_of_type(&TypeName::bulk()) => "bulk.abort",
+            "tenant.put" => view::switched(before.as_ref(), after.as_ref()).unwrap_or("tenant.put"),
+            action => action,
         };
         let target = self.target.unwrap_or_else(|| known.target.clone());
         let tenant = known.tenant.clone();
@@ -235,6 +238,22 @@ impl Audited for [Decide] {
             it.slots.iter().map(|(at, _)| slot(*at)).collect::<Vec<_>>()
         };
         self.iter().flat_map(slots).collect()
+    }
+}
+
+impl Audited for NewKey {
+    fn audited(&self) -> Vec<Subject> {
+        vec![Subject::new("key.create", Object::Key(self.key.id))]
+    }
+}
+
+pub(crate) fn revoke_key(id: KeyId) -> Vec<Subject> {
+    vec![Subject::new("key.revoke", Object::Key(id))]
+}
+
+impl Audited for PutTenant {
+    fn audited(&self) -> Vec<Subject> {
+        vec![Subject::new("tenant.put", Object::Tenant(self.name.clone()))]
     }
 }
 

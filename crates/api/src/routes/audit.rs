@@ -28,9 +28,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// Read the audit log
 ///
-/// What users and keys have changed, newest first: settings, queues, schedules, workflows, bulk actions,
-/// and orders for single tasks. Submits are not changes. An entry shows the fields that differ, and never a
-/// payload. Entries are kept for 400 days.
+/// What users and keys have changed, newest first: settings, tenants, keys, queues, schedules,
+/// workflows, bulk actions, and orders for single tasks. Submits are not changes. An entry shows the fields
+/// that differ, and never a payload or a secret. Entries are kept for 400 days.
 #[utoipa::path(
     get, path = "/audit", operation_id = "list_audit", tag = "audit",
     extensions(("x-duly-access" = json!(Access::Admin))),
@@ -109,10 +109,7 @@ fn is_plain(text: &str) -> bool {
 fn whole_installation(caller: &Caller, text: Option<&str>) -> Result<bool, ApiError> {
     match text {
         None | Some("false") => Ok(false),
-        Some("true") if caller.is_of_installation() => Ok(true),
-        Some("true") => {
-            Err(query::invalid("`installation` is only for callers of the installation"))
-        }
+        Some("true") => caller.require_installation().map(|()| true),
         Some(_) => Err(query::invalid("`installation` must be true or false")),
     }
 }

@@ -104,6 +104,7 @@ async fn s30_every_change_is_audited() {
     queues_and_workers(&mut it).await;
     schedules(&mut it).await;
     workflows(&mut it, &engine).await;
+    keys(&mut it).await;
     it.changes(Method::PUT, "/settings", "", json!({"retries": 7}), "settings.put").await;
     it.changes(Method::POST, "/settings/rollback", "", json!({"version": 0}), "settings.put").await;
 
@@ -198,6 +199,17 @@ async fn workflows(it: &mut Auditor, engine: &Engine) {
     Hand::of(engine, &["doomed"]).await.fail("BROKEN", CANARY).await;
     it.changes(Method::POST, "/workflows/{id}/retry", id, json!({}), "workflow.retry").await;
     it.changes(Method::POST, "/workflows/{id}/cancel", id, json!({}), "workflow.cancel").await;
+}
+
+async fn keys(it: &mut Auditor) {
+    let order = json!({"name": "mailer", "roles": ["submitter"]});
+    let created = it.changes(Method::POST, "/keys", "", order, "key.create").await;
+    let (id, secret) = (created["keyId"].as_str().unwrap(), created["secret"].as_str().unwrap());
+    it.changes(Method::DELETE, "/keys/{id}", id, Value::Null, "key.revoke").await;
+    let entries = audit(&it.router, &format!("&target={id}")).await;
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[1]["after"]["roles"], json!(["submitter"]));
+    assert!(!format!("{entries:?}").contains(secret), "{entries:?}");
 }
 
 #[tokio::test]

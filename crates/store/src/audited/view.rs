@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use duly_core::access::TenantGrant;
 use duly_core::id::{SessionId, WorkflowId};
+use duly_core::key::ApiKey;
 use duly_core::name::{QueueName, ScheduleName, TenantName, TypeName};
 use duly_core::ports::store::{Pause, SlotOutcome, VersionedSettings};
 use duly_core::schedule::{Schedule, SlotRun, Template};
 use duly_core::state::Status;
 use duly_core::task::Task;
+use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 use duly_core::workflow::WorkflowStatus;
 use serde_json::{Map, Value, json};
@@ -129,6 +132,36 @@ impl View {
         Self::new(tenant, id, json!({"name": name, "draining": draining}))
     }
 
+    /// Not when it was used last: that is no change.
+    pub(crate) fn key(key: &ApiKey) -> Self {
+        let tenant = match &key.tenant {
+            TenantGrant::One(tenant) => Some(tenant),
+            TenantGrant::Installation => None,
+        };
+        let fields = json!({
+            "name": key.name,
+            "tenant": key.tenant.as_str(),
+            "roles": key.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>(),
+            "queues": names(key.queues.iter().map(QueueName::as_str)),
+            "types": names(key.types.iter().map(TypeName::as_str)),
+            "expiresAt": key.expires_at.map(|at| at.to_string()),
+            "revokedAt": key.revoked_at.map(|at| at.to_string()),
+        });
+        Self::new(tenant, key.id, fields)
+    }
+
+    /// It is the installation's: a tenant has no say in its own record.
+    pub(crate) fn tenant(record: &TenantRecord) -> Self {
+        let fields = json!({
+            "version": record.version,
+            "suspended": record.suspended_at.is_some(),
+            "note": record.note,
+            "quotas": present(serde_json::to_value(record.quotas)),
+            "settings": present(serde_json::to_value(&record.settings)),
+        });
+        Self::new(None, &record.name, fields)
+    }
+
     pub(super) fn is_of_type(&self, name: &TypeName) -> bool {
         self.fields.get("type").and_then(Value::as_str) == Some(name.as_str())
     }
@@ -138,7 +171,33 @@ fn labels(labels: &BTreeMap<String, String>) -> Option<&BTreeMap<String, String>
     Some(labels).filter(|labels| !labels.is_empty())
 }
 
+/// Names that narrow something; if there are none, it is not narrowed.
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<&'a str>> {
+    Some(names.collect::<Vec<_>>()).filter(|names| !names.is_empty())
+}
+
+/// What is set of an object's fields.
+fn present(fields: serde_json::Result<Value>) -> Value {
+    let mut fields = fields.unwrap_or_default();
+    if let Value::Object(fields) = &mut fields {
+        fields.retain(|_, value| !value.is_null());
+    }
+    fields
+}
+
 type Fields = Map<String, Value>;
+
+/// What a change of a tenant's record is called if it only suspends the tenant or lets it go on; the
+/// note may say why.
+pub(super) fn switched(before: Option<&View>, after: Option<&View>) -> Option<&'static str> {
+    let (before, after) = (&before?.fields, &after?.fields);
+    let is_same = |name| before.get(name) == after.get(name);
+    if is_same("suspended") || !is_same("quotas") || !is_same("settings") {
+        return None;
+    }
+    let is_suspended = after.get("suspended").and_then(Value::as_bool)?;
+    Some(if is_suspended { "tenant.suspend" } else { "tenant.resume" })
+}
 
 /// What is to be told of an object before and after a change: all of it if it is new or gone, else the
 /// fields that differ.

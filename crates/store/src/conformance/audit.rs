@@ -11,19 +11,22 @@ use duly_core::limits::AUDIT_FLOOR;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
     CancelTasks, Controlled, Decide, Decided, DeleteSchedule, DeleteTasks, EditTask, Expected,
-    ListAudit, PauseQueue, PutSchedule, PutSettings, Replay, ReplayTasks, RetryTasks, SlotOrder,
-    Store, Submit, SwitchSchedule, TaskChange, WorkflowChange,
+    ListAudit, PauseQueue, PutSchedule, PutSettings, PutTenant, Replay, ReplayTasks, RetryTasks,
+    SlotOrder, Store, Submit, SwitchSchedule, TaskChange, TenantChange, WorkflowChange,
 };
 use duly_core::schedule::{Overlap, ScheduleStatus, SkipReason};
 use duly_core::settings::Settings;
 use duly_core::task::{NewTask, Priority};
+use duly_core::tenant::Quotas;
 use duly_core::workflow::{Links, Membership, NewWorkflow};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::Harness;
 use super::harness::{fail, retry};
+use super::keys::{grant, key};
 use super::schedules::{name, put as new_schedule};
+use super::tenants::plain as tenant;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -426,6 +429,76 @@ pub async fn a_bulk_action_has_one_entry(harness: Harness) {
     assert_eq!((&after["deadLetters"], &after["perSecond"]), (&json!(true), &json!(2.5)));
     store.cancel(cancel_of(&[task.id])).await.unwrap();
     assert_eq!(told(&harness).await[1].0, "bulk.abort");
+}
+
+pub async fn changes_of_keys_are_written(harness: Harness) {
+    let store = acting(&harness);
+    let (own, installation) = (key(&harness, 1, "acme"), key(&harness, 2, "*"));
+    let id = own.key.id;
+    for _ in 0..2 {
+        store.create_key(own.clone()).await.unwrap();
+    }
+    store.note_key_uses(vec![id]).await.unwrap();
+    assert_eq!(store.revoke_key(Some(grant("other")), id).await.unwrap(), None);
+    for _ in 0..2 {
+        store.revoke_key(None, id).await.unwrap();
+    }
+    store.create_key(installation.clone()).await.unwrap();
+    let fields = |name, tenant| json!({"name": name, "tenant": tenant, "roles": ["submitter"]});
+    let revoked = json!({"revokedAt": harness.now().to_string()});
+    let expected = [
+        entry("key.create", id, Value::Null, fields("key 1", "acme")),
+        entry("key.revoke", id, json!({}), revoked),
+        entry("key.create", installation.key.id, Value::Null, fields("key 2", "*")),
+    ];
+    assert_eq!(told(&harness).await, expected);
+    let page = ListAudit { limit: 10, ..ListAudit::default() };
+    let tenants: Vec<_> = log(&harness, page).await.into_iter().map(|it| it.tenant).collect();
+    let acme = Some(TenantName::new("acme").unwrap());
+    assert_eq!(tenants, [None, acme.clone(), acme]);
+}
+
+pub async fn a_key_created_twice_at_once_has_one_entry(harness: Harness) {
+    let new = key(&harness, 1, "acme");
+    let create = async |new| acting(&harness).create_key(new).await.unwrap();
+    join_all((0..8).map(|_| create(new.clone()))).await;
+    assert_eq!(only(&harness).await.0, "key.create");
+}
+
+pub async fn changes_of_tenants_are_written(harness: Harness) {
+    let store = acting(&harness);
+    let suspended =
+        PutTenant { suspended: true, note: Some("unpaid".to_owned()), ..tenant("acme") };
+    let limited = PutTenant {
+        quotas: Quotas { schedules: Some(7), ..Quotas::default() },
+        ..suspended.clone()
+    };
+    for put in [tenant("acme"), suspended, tenant("acme"), limited] {
+        for _ in 0..2 {
+            let change = store.put_tenant(put.clone()).await.unwrap();
+            assert!(matches!(change, TenantChange::Done { .. }), "{change:?}");
+        }
+    }
+    let stale = PutTenant { expected: Expected::Version(1), ..tenant("acme") };
+    let change = store.put_tenant(stale).await.unwrap();
+    assert_eq!(change, TenantChange::Conflict { version: Some(4) });
+    let none = json!({});
+    let new = json!({"version": 1, "suspended": false, "quotas": none, "settings": none});
+    let is = |version: u32, suspended: bool| json!({"version": version, "suspended": suspended});
+    let unpaid = json!({"version": 2, "suspended": true, "note": "unpaid"});
+    let mut plain = is(3, false);
+    plain["quotas"] = none.clone();
+    let quotas = json!({"schedules": 7});
+    let limited = json!({"version": 4, "suspended": true, "note": "unpaid", "quotas": quotas});
+    let expected = [
+        entry("tenant.put", "acme", Value::Null, new),
+        entry("tenant.suspend", "acme", is(1, false), unpaid.clone()),
+        entry("tenant.resume", "acme", unpaid, is(3, false)),
+        entry("tenant.put", "acme", plain, limited),
+    ];
+    assert_eq!(told(&harness).await, expected);
+    let page = ListAudit { limit: 10, ..ListAudit::default() };
+    assert!(log(&harness, page).await.iter().all(|it| it.tenant.is_none()));
 }
 
 pub async fn filters_narrow_the_log(harness: Harness) {

@@ -14,12 +14,12 @@ fn hash(number: u8) -> KeyHash {
     [number; 32]
 }
 
-fn grant(name: &str) -> TenantGrant {
+pub(super) fn grant(name: &str) -> TenantGrant {
     name.parse().unwrap()
 }
 
 /// A key for a tenant, whose id and hash this number tells from others.
-fn key(harness: &Harness, number: u8, tenant: &str) -> NewKey {
+pub(super) fn key(harness: &Harness, number: u8, tenant: &str) -> NewKey {
     let key = ApiKey {
         id: KeyId::mint(harness.now().plus(Duration::from_secs(number.into())), 7),
         name: format!("key {number}"),

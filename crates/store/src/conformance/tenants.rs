@@ -21,7 +21,7 @@ fn tenant(name: &str) -> TenantName {
 }
 
 /// An order that changes nothing but the name.
-fn plain(name: &str) -> PutTenant {
+pub(super) fn plain(name: &str) -> PutTenant {
     PutTenant {
         name: tenant(name),
         suspended: false,

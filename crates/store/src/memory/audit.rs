@@ -121,6 +121,8 @@ impl Model {
                 let opened = &session.opened;
                 Some(View::session(opened.tenant.as_ref(), *id, &opened.name, session.draining))
             }
+            Object::Key(id) => self.api_keys.get(id).map(|stored| View::key(&stored.key)),
+            Object::Tenant(name) => self.tenants.get(name).map(View::tenant),
         }
     }
 }

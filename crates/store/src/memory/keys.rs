@@ -8,8 +8,11 @@ use duly_core::id::KeyId;
 use duly_core::key::{ApiKey, KeyHash};
 use duly_core::limits::API_KEYS;
 use duly_core::ports::store::{Error, Keys, ListKeys, NewKey, Result};
+use duly_core::time::Timestamp;
 
 use super::MemoryStore;
+use super::model::Model;
+use crate::audited::{self, Audited as _};
 
 /// All keys, by id.
 pub(super) type ApiKeys = BTreeMap<KeyId, NewKey>;
@@ -17,18 +20,8 @@ pub(super) type ApiKeys = BTreeMap<KeyId, NewKey>;
 #[async_trait]
 impl Keys for MemoryStore {
     async fn create_key(&self, new: NewKey) -> Result<ApiKey> {
-        let keys = &mut self.model.lock().api_keys;
-        let id = new.key.id;
-        let alike = keys.values().filter(|it| it.key.tenant == new.key.tenant).count();
-        if !keys.contains_key(&id) && alike >= API_KEYS as usize {
-            return Err(Error::TooLarge { what: "the number of keys", limit: API_KEYS as usize });
-        }
-        let now = self.clock.now();
-        let stored = keys.entry(id).or_insert(NewKey {
-            key: ApiKey { created_at: now, revoked_at: None, last_used_at: None, ..new.key },
-            hash: new.hash,
-        });
-        Ok(stored.key.clone())
+        let audited = new.audited();
+        self.order(|| audited, |model, now| create(&mut model.api_keys, new, now))
     }
 
     async fn find_key(&self, hash: KeyHash) -> Result<Option<ApiKey>> {
@@ -47,14 +40,15 @@ impl Keys for MemoryStore {
     }
 
     async fn revoke_key(&self, tenant: Option<TenantGrant>, id: KeyId) -> Result<Option<ApiKey>> {
-        let now = self.clock.now();
-        let keys = &mut self.model.lock().api_keys;
-        let found = keys.get_mut(&id).map(|it| &mut it.key);
-        let own = found.filter(|key| tenant.is_none_or(|tenant| tenant == key.tenant));
-        Ok(own.map(|key| {
-            key.revoked_at.get_or_insert(now);
-            key.clone()
-        }))
+        let revoke = |model: &mut Model, now| {
+            let found = model.api_keys.get_mut(&id).map(|it| &mut it.key);
+            let own = found.filter(|key| tenant.is_none_or(|tenant| tenant == key.tenant));
+            own.map(|key| {
+                key.revoked_at.get_or_insert(now);
+                key.clone()
+            })
+        };
+        Ok(self.order(|| audited::revoke_key(id), revoke))
     }
 
     async fn note_key_uses(&self, used: Vec<KeyId>) -> Result<()> {
@@ -67,4 +61,17 @@ impl Keys for MemoryStore {
         }
         Ok(())
     }
+}
+
+fn create(keys: &mut ApiKeys, new: NewKey, now: Timestamp) -> Result<ApiKey> {
+    let id = new.key.id;
+    let alike = keys.values().filter(|it| it.key.tenant == new.key.tenant).count();
+    if !keys.contains_key(&id) && alike >= API_KEYS as usize {
+        return Err(Error::TooLarge { what: "the number of keys", limit: API_KEYS as usize });
+    }
+    let stored = keys.entry(id).or_insert(NewKey {
+        key: ApiKey { created_at: now, revoked_at: None, last_used_at: None, ..new.key },
+        hash: new.hash,
+    });
+    Ok(stored.key.clone())
 }

@@ -13,6 +13,7 @@ use duly_core::workflow::WorkflowStatus;
 
 use super::MemoryStore;
 use super::model::Model;
+use crate::audited::Audited as _;
 
 #[async_trait]
 impl TenantRecords for MemoryStore {
@@ -27,7 +28,8 @@ impl TenantRecords for MemoryStore {
     }
 
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {
-        let (change, hint) = self.model.lock().put_tenant(put, self.clock.now());
+        let audited = put.audited();
+        let (change, hint) = self.order(|| audited, |model, now| model.put_tenant(put, now));
         self.hint_at(hint);
         Ok(change)
     }

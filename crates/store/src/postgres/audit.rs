@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use duly_core::audit::{AuditEntry, Author};
-use duly_core::id::{ScheduleId, SessionId, TaskId, WorkflowId};
+use duly_core::id::{KeyId, ScheduleId, SessionId, TaskId, WorkflowId};
 use duly_core::name::{QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{self, AuditLog, ListAudit, Pause, Store, VersionedSettings};
 use duly_core::time::Timestamp;
@@ -14,7 +14,7 @@ use tokio_postgres::types::ToSql;
 use super::error::{Fault, Result};
 use super::schedules::{self, NAMED};
 use super::verb::Scope;
-use super::{PostgresStore, row, settings, tasks, workflows};
+use super::{PostgresStore, keys, row, settings, tasks, tenants, workflows};
 use crate::audited::{Change, Object, Subject, View};
 
 #[async_trait]
@@ -175,6 +175,13 @@ async fn hold(scope: &Scope<'_>, subject: &Subject) -> Result<()> {
             "/* audit.hold */ SELECT FROM duly.session WHERE id = $1 FOR NO KEY UPDATE",
             Some(row::session_uuid(*id)),
         ),
+        // Of two calls that create the same key, the second is to see what the first has made.
+        Object::Key(_) => {
+            ("/* audit.hold */ LOCK TABLE duly.api_key IN SHARE ROW EXCLUSIVE MODE", None)
+        }
+        Object::Tenant(_) => {
+            ("/* audit.hold */ LOCK TABLE duly.tenant IN SHARE ROW EXCLUSIVE MODE", None)
+        }
     };
     match id {
         Some(id) => drop(scope.query(statement, &[&id]).await?),
@@ -203,6 +210,8 @@ async fn view(scope: &Scope<'_>, object: &Object) -> Result<Option<View>> {
             (view_workflow(scope, tenant, *id).await, View::damaged(Some(tenant), id))
         }
         Object::Session(id) => (view_session(scope, *id).await, View::damaged(None, id)),
+        Object::Key(id) => (view_key(scope, *id).await, View::damaged(None, id)),
+        Object::Tenant(name) => (view_tenant(scope, name).await, View::damaged(None, name)),
     };
     match seen {
         // Damage must not keep a user from replacing what is damaged.
@@ -290,4 +299,16 @@ async fn view_session(scope: &Scope<'_>, id: SessionId) -> Result<Option<View>> 
     let damaged = |_| row::corrupt("session", "tenant", uuid);
     let tenant = tenant.map(TenantName::new).transpose().map_err(damaged)?;
     Ok(Some(View::session(tenant.as_ref(), id, found.try_get(1)?, found.try_get(2)?)))
+}
+
+async fn view_key(scope: &Scope<'_>, id: KeyId) -> Result<Option<View>> {
+    let rows = scope.query(&keys::select("audit", "k.id = $1"), &[&keys::uuid(id)]).await?;
+    let key = rows.first().map(keys::decode).transpose()?;
+    Ok(key.as_ref().map(View::key))
+}
+
+async fn view_tenant(scope: &Scope<'_>, name: &TenantName) -> Result<Option<View>> {
+    let rows = scope.query(&tenants::select("audit", "name = $1"), &[&name.as_str()]).await?;
+    let record = rows.first().map(tenants::decode).transpose()?;
+    Ok(record.as_ref().map(View::tenant))
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 
 use super::error::{Fault, Result};
 use super::verb::{Scope, Verb};
-use super::{SqliteStore, links, queues, reader, schedules, settings};
+use super::{SqliteStore, keys, links, queues, reader, schedules, settings, tenants};
 use crate::audited::{Change, Object, Subject, View};
 
 #[async_trait]
@@ -110,6 +110,14 @@ fn view(scope: &Scope<'_>, object: &Object) -> Result<Option<View>> {
             (view_workflow(connection, tenant, *id), View::damaged(Some(tenant), id))
         }
         Object::Session(id) => (Ok(view_session(scope, *id)), View::damaged(None, id)),
+        Object::Key(id) => {
+            let key = keys::by_id(connection, *id);
+            (key.map(|it| it.as_ref().map(View::key)), View::damaged(None, id))
+        }
+        Object::Tenant(name) => {
+            let record = tenants::find(connection, name);
+            (record.map(|it| it.as_ref().map(View::tenant)), View::damaged(None, name))
+        }
     };
     match seen {
         // Damage must not keep a user from replacing what is damaged.

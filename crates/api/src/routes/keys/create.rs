@@ -35,7 +35,7 @@ pub(crate) async fn create_key(
 ) -> Result<(StatusCode, Json<CreatedKeyView>), ApiError> {
     let body = body::read_json(&app, request, BODY_BYTES).await?;
     let order = key_fields::order(&body.bytes, &caller.tenant)?;
-    let created = app.engine.create_key(&caller.giver(), order).await?;
+    let created = app.acting(&caller).create_key(&caller.giver(), order).await?;
     let secret = created.text.reveal().to_owned();
     Ok((StatusCode::CREATED, Json(CreatedKeyView { key: created.key.into(), secret })))
 }

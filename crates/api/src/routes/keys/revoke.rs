@@ -29,7 +29,7 @@ pub(crate) async fn revoke_key(
     id: PathId,
 ) -> Result<Json<KeyView>, ApiError> {
     let id = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(absent)?;
-    let revoked = app.engine.revoke_key(&caller.giver(), &caller.tenant, id).await?;
+    let revoked = app.acting(&caller).revoke_key(&caller.giver(), &caller.tenant, id).await?;
     Ok(Json(revoked.ok_or_else(absent)?.into()))
 }
 

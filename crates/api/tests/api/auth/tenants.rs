@@ -50,6 +50,21 @@ async fn s01_a_foreign_task_answers_like_one_that_is_not_there() {
 }
 
 #[tokio::test]
+async fn an_admin_of_a_tenant_does_not_read_the_log_of_the_installation() {
+    let router = guarded_router(&engine(), &config());
+    for (tenant, path, status) in [
+        ("default", "/audit", 200),
+        ("default", "/audit?installation=true", 403),
+        ("*", "/audit?installation=true", 200),
+    ] {
+        let bearer = format!("Bearer {}", token(&claims_of(tenant, &["admin"])));
+        let headers = [("authorization", bearer.as_str()), ("duly-tenant", "default")];
+        let answer = ask(&router, request(Method::GET, path, &headers)).await;
+        assert_eq!(answer.status, status, "{tenant} {path}: {answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_admin_of_a_tenant_does_not_change_the_installation() {
     let router = guarded_router(&engine(), &config());
     for (method, path) in [

@@ -7,6 +7,7 @@ use duly_core::limits::API_KEYS;
 use duly_core::ports::store::{self, Error, NewKey};
 
 use super::{Scope, Verb};
+use crate::audited::{self, Audited, Subject};
 use crate::key_text::{encode_names, encode_roles};
 use crate::postgres::error::Result;
 use crate::postgres::keys::{decode, select, uuid};
@@ -53,6 +54,10 @@ impl Verb for NewKey {
             }
         }
     }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
+    }
 }
 
 /// A key that is not to count any more.
@@ -71,5 +76,9 @@ impl Verb for RevokeKey {
         scope.execute(update, &[&id, &tenant, &scope.now.millis()]).await?;
         let select = select("get_of", "k.id = $1 AND ($2::text IS NULL OR k.tenant = $2)");
         scope.query(&select, &[&id, &tenant]).await?.first().map(decode).transpose()
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::revoke_key(self.id)
     }
 }

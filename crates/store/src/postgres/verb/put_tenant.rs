@@ -5,6 +5,7 @@ use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::postgres::error::Result;
 use crate::postgres::tenants::{decode, select};
 use crate::tenant_rules::{self as rules, Change};
@@ -37,6 +38,10 @@ impl Verb for PutTenant {
             _ => {}
         }
         Ok(TenantChange::Done { record: Box::new(record), created })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 

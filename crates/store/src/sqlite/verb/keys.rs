@@ -8,6 +8,7 @@ use duly_core::ports::store::{self, Error, NewKey};
 use rusqlite::params;
 
 use super::{Scope, Verb};
+use crate::audited::{self, Audited, Subject};
 use crate::key_text::{encode_names, encode_roles};
 use crate::sqlite::error::Result;
 use crate::sqlite::keys::by_id;
@@ -46,6 +47,10 @@ impl Verb for NewKey {
         let created_at = scope.now;
         Ok(Ok(ApiKey { created_at, revoked_at: None, last_used_at: None, ..key.clone() }))
     }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
+    }
 }
 
 /// A key that is not to count any more.
@@ -70,6 +75,10 @@ impl Verb for RevokeKey {
             params![scope.now.millis(), self.id.as_bytes()],
         )?;
         Ok(Some(ApiKey { revoked_at: Some(scope.now), ..key }))
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        audited::revoke_key(self.id)
     }
 }
 

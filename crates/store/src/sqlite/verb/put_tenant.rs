@@ -6,6 +6,7 @@ use duly_core::time::Timestamp;
 use rusqlite::params;
 
 use super::{Scope, Verb};
+use crate::audited::{Audited, Subject};
 use crate::sqlite::error::Result;
 use crate::sqlite::tenants::find;
 use crate::tenant_rules::{self as rules, Change};
@@ -30,6 +31,10 @@ impl Verb for PutTenant {
             _ => {}
         }
         Ok(TenantChange::Done { record: Box::new(record), created })
+    }
+
+    fn audited(&self) -> Vec<Subject> {
+        Audited::audited(self)
     }
 }
 
