@@ -11,6 +11,7 @@ use duly_engine::command::tenants::{Error, TenantOrder};
 use super::{answer, tenant_name};
 use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::if_match::Condition;
 use crate::responses::{InstallationOnly, TenantMismatch, TenantNotFound};
@@ -46,6 +47,7 @@ use crate::{body, if_match, tenant_fields};
 )]
 pub(crate) async fn put_tenant(
     State(app): State<App>,
+    caller: Caller,
     name: PathId,
     headers: HeaderMap,
     request: Request,

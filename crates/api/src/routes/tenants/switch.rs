@@ -9,6 +9,7 @@ use duly_engine::command::tenants::TenantOrder;
 use super::{absent, answer, expected, tenant_name};
 use crate::access::Access;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{InstallationOnly, TenantMismatch, TenantNotFound, UnexpectedFields};
 use crate::routes::PathId;
@@ -38,6 +39,7 @@ use crate::{body, fields, order_fields};
 )]
 pub(crate) async fn suspend_tenant(
     State(app): State<App>,
+    caller: Caller,
     name: PathId,
     headers: HeaderMap,
     request: Request,
@@ -73,6 +75,7 @@ pub(crate) async fn suspend_tenant(
 )]
 pub(crate) async fn resume_tenant(
     State(app): State<App>,
+    caller: Caller,
     name: PathId,
     headers: HeaderMap,
     request: Request,
