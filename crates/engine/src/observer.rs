@@ -80,7 +80,7 @@ impl Observer {
         // Read before the store's list, which therefore has every attached session that is open.
         let attached = self.sessions.remote_ids();
         let open = self.store.sessions().await?;
-        self.sessions.served_types.update_other(&open);
+        self.sessions.served_types.update_other(&open, &attached);
         for session in &open {
             // The drain may have been requested through another node.
             self.sessions.set_draining(session.opened.id, session.draining);

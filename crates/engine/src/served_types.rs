@@ -31,10 +31,11 @@ impl ServedTypes {
     }
 
     /// Replaces the types of other sessions by those of the open sessions that do not claim
-    /// through this node.
-    pub(crate) fn update_other(&self, open: &[OpenedSession]) {
+    /// through this node. Those that did before the list was read may have ended since.
+    pub(crate) fn update_other(&self, open: &[OpenedSession], before: &[SessionId]) {
         let attached = self.attached.read();
-        let others = open.iter().filter(|session| !attached.contains_key(&session.opened.id));
+        let is_own = |id: SessionId| attached.contains_key(&id) || before.contains(&id);
+        let others = open.iter().filter(|session| !is_own(session.opened.id));
         let types: HashSet<_> = others.flat_map(|session| &session.opened.types).collect();
         let mut other = self.other.write();
         if types.len() != other.len() || types.iter().any(|name| !other.contains(*name)) {

@@ -30,11 +30,13 @@ pub enum PlantedBug {
     /// On PostgreSQL: a node takes an answer that arrives late for a clock that was set back, and
     /// computes due times from its own idea of the time.
     LateReading,
+    /// On PostgreSQL: a node reads for a caller and does not say for which tenant.
+    ForgottenTenant,
 }
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::AcknowledgeBeforeCommit,
         Self::FinishWithoutEpoch,
         Self::ReapById,
@@ -46,6 +48,7 @@ impl PlantedBug {
         Self::SlotIdWithoutGeneration,
         Self::AuditOutsideCommit,
         Self::LateReading,
+        Self::ForgottenTenant,
     ];
 
     /// Its name on a command line.
@@ -62,6 +65,7 @@ impl PlantedBug {
             Self::SlotIdWithoutGeneration => "slot-id-without-generation",
             Self::AuditOutsideCommit => "audit-outside-commit",
             Self::LateReading => "late-reading",
+            Self::ForgottenTenant => "forgotten-tenant",
         }
     }
 }

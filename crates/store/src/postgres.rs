@@ -127,8 +127,10 @@ impl PostgresStore {
     /// The same store with a bug that tests must catch.
     #[cfg(feature = "planted-bugs")]
     pub fn with_bug(self, bug: crate::planted::PlantedBug) -> Self {
-        if bug == crate::planted::PlantedBug::LateReading {
-            self.node.clock.plant_late_reading();
+        match bug {
+            crate::planted::PlantedBug::LateReading => self.node.clock.plant_late_reading(),
+            crate::planted::PlantedBug::ForgottenTenant => self.node.pool.plant_forgotten_tenant(),
+            _ => {}
         }
         self
     }

@@ -12,6 +12,7 @@ use duly_core::ports::store::{
     Reported,
 };
 use duly_core::ports::work_source::TakenBack;
+use duly_core::state::Status;
 use tokio::sync::oneshot;
 
 use crate::attached_sessions::AttachedSession;
@@ -169,7 +170,7 @@ impl Engine {
     }
 
     /// Commits outcomes; one answer per item, in order. Also answers for a session that has
-    /// ended: an outcome that it committed before its end stays committed.
+    /// ended: an outcome that it committed before its end stays committed, and no other is.
     pub async fn finish(
         &self,
         tenant: &TenantName,
@@ -212,8 +213,13 @@ impl Engine {
     ) -> Result<Vec<Finished>, Error> {
         let mut answers = Vec::with_capacity(batch.len());
         for finish in batch {
-            if self.store().get(tenant, finish.task).await?.is_none() {
+            let Some(task) = self.store().get(tenant, finish.task).await? else {
                 answers.push(Finished::Unknown);
+                continue;
+            };
+            // The lease goes back next. Until then nothing tells whether this is who held it.
+            if task.status == Status::Running && task.epoch == finish.epoch {
+                answers.push(Finished::LeaseLost);
                 continue;
             }
             let exchange = Exchange { session, finishes: vec![finish], claim: None };
@@ -254,10 +260,12 @@ impl Engine {
     pub async fn leave(&self, tenant: &TenantName, session: SessionId) -> Result<(), Error> {
         match self.attached(tenant, session).await {
             Ok(attached) => {
-                self.sessions().detach_remote(session);
+                attached.claim_slot.close();
                 attached.stop_dispatcher().await;
-                self.store().end_session(session, Ending::Closed).await?;
-                Ok(())
+                let ended = self.store().end_session(session, Ending::Closed).await;
+                // Not before: a heartbeat that arrives meanwhile would attach it again.
+                self.sessions().detach_remote(session);
+                Ok(ended.map(drop)?)
             }
             Err(Error::UnknownSession) => Ok(()),
             Err(error) => Err(error),

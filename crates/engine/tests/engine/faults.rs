@@ -11,7 +11,7 @@ use duly_core::id::{NodeId, ScheduleId, SessionId, TaskId};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Decide, Error, Exchange, Leader, OpenSession, Result, Store, Submit,
+    CancelTasks, Decide, Error, Exchange, Leader, OpenSession, OpenedSession, Result, Store, Submit,
 };
 use duly_store::layer::{BoxFuture, Call, Layer};
 use tokio::sync::{Notify, Semaphore};
@@ -37,6 +37,7 @@ pub(crate) struct Faults {
     undecidable: Mutex<Option<ScheduleId>>,
     schedules_fail: AtomicBool,
     unreadable: AtomicBool,
+    sessions_hidden: AtomicBool,
     parents_unreadable: AtomicBool,
     damaged: AtomicBool,
     poison: Mutex<Option<TaskId>>,
@@ -69,6 +70,7 @@ impl Faults {
             undecidable: Mutex::default(),
             schedules_fail: AtomicBool::new(false),
             unreadable: AtomicBool::new(false),
+            sessions_hidden: AtomicBool::new(false),
             parents_unreadable: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
             poison: Mutex::default(),
@@ -96,6 +98,12 @@ impl Faults {
     /// Whether the sessions can be read.
     pub(crate) fn set_readable(&self, readable: bool) {
         self.unreadable.store(!readable, Ordering::SeqCst);
+    }
+
+    /// No session is listed from now on, as if all had ended and their leases were still to be taken
+    /// back.
+    pub(crate) fn hide_sessions(&self) {
+        self.sessions_hidden.store(true, Ordering::SeqCst);
     }
 
     /// Whether the parents of tasks can be read.
@@ -159,7 +167,8 @@ impl Faults {
         opened.iter().rfind(|(worker, _)| worker == name).unwrap().1
     }
 
-    /// Answers of submits and changes of the settings are held back from now on.
+    /// Answers of submits and changes of the settings are held back from now on, and so are ends of
+    /// sessions before they are made.
     pub(crate) fn hold(&self) {
         self.gate.forget_permits(usize::MAX);
     }
@@ -203,6 +212,10 @@ impl Faults {
             "schedules_changed" => unavailable_if(&self.schedules_fail),
             "decide_slots" => self.before_decisions(call.argument::<Vec<Decide>>().unwrap()),
             "place" => self.before_place().await,
+            "end_session" => {
+                self.gate.acquire().await.unwrap().forget();
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -266,6 +279,10 @@ impl Faults {
             }
             "decide_slots" if count_down(&self.lost_decisions) => {
                 return Err(Error::Unavailable { reason: "the answer was lost".to_owned() });
+            }
+            "sessions" if self.sessions_hidden.load(Ordering::SeqCst) => {
+                let open: &mut Vec<OpenedSession> = of_type(&mut answer);
+                open.clear();
             }
             "keep_alive" => {
                 let ended: &mut Vec<SessionId> = of_type(&mut answer);

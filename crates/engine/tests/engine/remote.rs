@@ -307,6 +307,22 @@ async fn a_worker_that_leaves_hands_everything_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_beats_while_it_leaves_is_gone() {
+    let world = World::new().await;
+    let leaver = Remote::register(&world.engine).await;
+    let tenant = own();
+    world.faults.hold();
+    let mut leaves = Box::pin(world.engine.leave(&tenant, leaver.session));
+    must_wait(&mut leaves).await;
+    leaver.beat(&[]).await.unwrap();
+    // Whoever looks at the sessions now does so before the end.
+    settle().await;
+    world.faults.go_on();
+    leaves.await.unwrap();
+    assert!(world.submit(draft("far")).await.unserved, "nobody has a handler any more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_that_waits_is_answered_when_a_lease_is_cancelled() {
     let world = World::new().await;
     let remote = Remote::register(&world.engine).await;
@@ -431,6 +447,20 @@ async fn s09_a_lease_belongs_to_the_key_that_opened_its_session() {
     let moved = Remote { engine: &moved, session: remote.session };
     assert_eq!(moved.finish(&leases[0]).await, Finished::Done);
     assert_eq!(remote.finish(&leases[0]).await, Finished::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s09_nobody_finishes_a_lease_whose_session_has_just_ended() {
+    let world = World::new().await;
+    let remote = Remote::register(&world.engine).await;
+    let (leases, _) = tokio::join!(remote.claim(1), world.submit_when_idle(draft("far")));
+    world.faults.hide_sessions();
+    let config = duly_engine::Config { session_ttl: TTL, is_scheduler: false };
+    let node = Engine::start(world.store.clone(), Arc::new(OsRandom::new()), config);
+    let author = Author { actor: Arc::from("key:7"), request_id: None };
+    let thief = Remote { engine: &node.on_behalf_of(author), session: remote.session };
+    assert_eq!(thief.finish(&leases[0]).await, Finished::LeaseLost);
+    assert_eq!(world.get(leases[0].task).await.status, Status::Running);
 }
 
 /// To another caller the session does not exist, and its lease stays as it is.

@@ -54,6 +54,9 @@ pub(super) struct Pool {
     reads_as_query: bool,
     /// Why nothing may be asked of the server any more.
     outdated: RwLock<Option<Newer>>,
+    /// Whether [`crate::planted::PlantedBug::ForgottenTenant`] is switched on.
+    #[cfg(feature = "planted-bugs")]
+    planted: std::sync::atomic::AtomicBool,
 }
 
 impl Pool {
@@ -74,7 +77,14 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Fault::NoConnection(error.to_string()))?;
-        Ok(Self { inner, clock, reads_as_query, outdated: RwLock::default() })
+        Ok(Self {
+            inner,
+            clock,
+            reads_as_query,
+            outdated: RwLock::default(),
+            #[cfg(feature = "planted-bugs")]
+            planted: std::sync::atomic::AtomicBool::new(false),
+        })
     }
 
     /// A connection, until it is dropped; none to a database that is for newer nodes.
@@ -109,11 +119,20 @@ impl Pool {
         client: &'a mut Client,
         tenant: &TenantName,
     ) -> Result<Snapshot<'a>> {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted.load(std::sync::atomic::Ordering::Relaxed) {
+            return Snapshot::take(client).await;
+        }
         if self.reads_as_query {
             Snapshot::of_tenant(client, tenant).await
         } else {
             Snapshot::take(client).await
         }
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn plant_forgotten_tenant(&self) {
+        self.planted.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Rows of one statement that needs no transaction.

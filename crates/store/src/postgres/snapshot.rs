@@ -122,4 +122,25 @@ mod tests {
         assert!(rows.store.get(&other, id).await.unwrap().is_none());
         assert!(rows.store.get(&owner, id).await.unwrap().is_some());
     }
+
+    /// How many tasks a statement finds for another tenant that does not ask whose they are.
+    #[cfg(feature = "planted-bugs")]
+    async fn tasks_of_others(rows: &TestRows) -> usize {
+        let pool = &rows.store.pool;
+        let mut client = pool.get().await.unwrap();
+        let snapshot = pool.snapshot(&mut client, &tenant("other")).await.unwrap();
+        snapshot.query("SELECT FROM duly.task", &[]).await.unwrap().len()
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn s03_a_forgotten_tenant_is_caught() {
+        let Some(rows) = TestRows::new().await else { return };
+        rows.days(1).await;
+        let lane = rows.lane("email").await;
+        rows.task(lane, 0, 1, Status::Success).await;
+        assert_eq!(tasks_of_others(&rows).await, 0);
+        drop(rows.store.clone().with_bug(crate::planted::PlantedBug::ForgottenTenant));
+        assert_eq!(tasks_of_others(&rows).await, 1);
+    }
 }
