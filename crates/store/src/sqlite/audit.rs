@@ -189,10 +189,10 @@ fn list(connection: &Connection, page: &ListAudit) -> Result<Vec<AuditEntry>> {
         values.extend([action as &dyn ToSql; 3]);
     }
     values.push(limit);
+    let condition = conditions.join(" AND ");
     let select = format!(
         "/* audit.list */ SELECT number, at, actor, tenant, action, target, before, after, request_id
-         FROM audit WHERE {} ORDER BY number DESC LIMIT ?",
-        conditions.join(" AND ")
+         FROM audit WHERE {condition} ORDER BY number DESC LIMIT ?"
     );
     let mut statement = connection.prepare_cached(&select)?;
     let mut rows = statement.query(&*values)?;

@@ -28,7 +28,7 @@ const SQL: [&str; 16] = [
 const PARTS: [&str; 8] =
     ["also", "columns", "condition", "passed", "rows", "table", "tables", "verdict"];
 /// Other things in statements: where, and which.
-const OTHERS: [(&str, &str); 11] = [
+const OTHERS: [(&str, &str); 12] = [
     // The statement's own name, in the comment that begins it.
     ("crates/store/src/postgres/dead_letters.rs", "name"),
     ("crates/store/src/postgres/filter.rs", "name"),
@@ -41,6 +41,8 @@ const OTHERS: [(&str, &str); 11] = [
     ("crates/store/src/postgres/pool.rs", "now"),
     // A table of the program, a condition, and a statement that is continued.
     ("crates/store/src/postgres/task_state/deleted.rs", ""),
+    // Conditions, and the number of a parameter.
+    ("crates/store/src/postgres/audit.rs", ""),
     ("crates/store/src/sqlite/dead_letters/groups.rs", "lane"),
     ("crates/store/src/postgres/verb/schedule.rs", ""),
 ];
