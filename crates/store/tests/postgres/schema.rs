@@ -138,7 +138,7 @@ async fn tasks_of_the_released_schema_complete() {
     ] {
         assert_eq!(status(&store, tasks[queue]).await, expected, "{queue}");
     }
-    let adopted = "SELECT count(*) = 16 AND count(*) FILTER (WHERE checksum IS NULL) = 0
+    let adopted = "SELECT count(*) = 17 AND count(*) FILTER (WHERE checksum IS NULL) = 0
         FROM duly.migration";
     assert!(fresh.is(adopted).await, "checksums are stored");
 

@@ -49,9 +49,14 @@ async fn no_node_grants_a_task_of_a_tenant_that_another_has_suspended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_that_goes_on_wakes_other_nodes() {
     let Some(world) = World::new().await else { return };
-    world.await_notification(0, 1).await;
-    world.suspend(0, true).await;
-    world.suspend(0, false).await;
-    let hint = tokio::time::timeout(Duration::from_secs(10), world.nodes[1].hint()).await;
-    assert!(hint.is_ok(), "it is told");
+    // The first ones may be lost, as long as the node that sends does not know of the other.
+    for _ in 0..100 {
+        world.suspend(0, true).await;
+        world.suspend(0, false).await;
+        let hint = tokio::time::timeout(Duration::from_millis(200), world.nodes[1].hint());
+        if hint.await.is_ok() {
+            return;
+        }
+    }
+    panic!("it is never told");
 }
