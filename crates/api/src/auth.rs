@@ -7,10 +7,12 @@ pub(crate) mod admit;
 mod authenticator;
 mod config;
 mod key;
+mod remote_keys;
 mod sign;
 mod token;
 
 pub use authenticator::Authenticator;
 pub use config::{Algorithm, AuthConfig, KeyConfig, Secret};
 pub use key::BadKey;
+pub use remote_keys::KeySource;
 pub use sign::{NewToken, SigningKey};

@@ -92,6 +92,9 @@ impl FromRequestParts<App> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let tenant = match parts.extensions.get::<Credentials>() {
+            Some(_) if parts.extensions.get::<ForInstallation>().is_some() => {
+                TenantName::default_tenant()
+            }
             Some(known) => granted_tenant(&known.grant, &parts.headers, &parts.uri)?,
             None => app.config.tenants.select(&parts.headers)?,
         };
@@ -101,6 +104,10 @@ impl FromRequestParts<App> for Caller {
         Ok(Self { tenant, identity, roles, grant, request_id })
     }
 }
+
+/// Goes with a request to a route that is about the installation: it needs to name no tenant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ForInstallation;
 
 /// The tenant of a request by a caller with this grant.
 fn granted_tenant(

@@ -103,6 +103,18 @@ impl CursorValue for ScheduleName {
     }
 }
 
+impl CursorValue for TenantName {
+    const LIST: &'static str = "tenants";
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.as_str().as_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Self::new(std::str::from_utf8(bytes).ok()?).ok()
+    }
+}
+
 /// A version of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SettingsPosition(pub(crate) u64);

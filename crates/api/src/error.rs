@@ -9,12 +9,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, ProblemField};
 use duly_core::id::TaskId;
-use duly_core::limits::SCHEDULES;
+use duly_core::limits::{SCHEDULES, TENANTS};
 use duly_core::ports::store;
 use duly_core::submit::{FieldError, PAYLOAD_TOO_LARGE};
 use duly_core::workflow::UNKNOWN_WORKFLOW;
+use duly_engine::command::payloads::BadPayload;
 use duly_engine::command::schedules::ScheduleError;
-use duly_engine::command::{bulk, keys, settings, submit, worker, workflows};
+use duly_engine::command::{bulk, keys, settings, submit, tenants, worker, workflows};
 
 macro_rules! codes {
     ($($name:ident $code:literal $status:ident $title:literal;)*) => {
@@ -56,6 +57,7 @@ codes! {
     Forbidden "FORBIDDEN" FORBIDDEN "The caller may not do this";
     ForeignHost "FOREIGN_HOST" FORBIDDEN "The host is not served here";
     CrossSite "CROSS_SITE" FORBIDDEN "Requests from other sites are refused";
+    TenantSuspended "TENANT_SUSPENDED" FORBIDDEN "The tenant is suspended";
     NotFound "NOT_FOUND" NOT_FOUND "There is nothing at this path";
     TaskNotFound "TASK_NOT_FOUND" NOT_FOUND "There is no such task";
     QueueNotFound "QUEUE_NOT_FOUND" NOT_FOUND "There is no such queue";
@@ -63,6 +65,7 @@ codes! {
     WorkflowNotFound "WORKFLOW_NOT_FOUND" NOT_FOUND "There is no such workflow";
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
+    TenantNotFound "TENANT_NOT_FOUND" NOT_FOUND "There is no record of this tenant";
     KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     NoSigningKey "NO_SIGNING_KEY" CONFLICT "The server signs no tokens";
@@ -93,6 +96,8 @@ codes! {
     ScheduleLimit "SCHEDULE_LIMIT" UNPROCESSABLE_ENTITY "There are too many schedules";
     RateLimited "RATE_LIMITED" TOO_MANY_REQUESTS "The caller makes too many requests";
     TooManyAttempts "TOO_MANY_ATTEMPTS" TOO_MANY_REQUESTS "Too many sign-ins have failed";
+    TenantLimit "TENANT_LIMIT" UNPROCESSABLE_ENTITY "The tenant has as many as its quota allows";
+    QuotaExceeded "QUOTA_EXCEEDED" TOO_MANY_REQUESTS "A quota of the tenant is used up";
     TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
     Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
@@ -198,6 +203,15 @@ impl ApiError {
         Self::retry(Code::RateLimited, seconds_up(wait), detail)
     }
 
+    /// A payload that the tenant may not have.
+    pub(crate) fn bad_payload(pointer: String, why: BadPayload) -> Self {
+        let code = match why {
+            BadPayload::TooLarge { .. } => "QUOTA_EXCEEDED",
+            BadPayload::Masked => "MASKED",
+        };
+        Self::fields(vec![FieldError { pointer, code, detail: why.to_string() }], 0)
+    }
+
     pub(crate) fn overloaded(detail: &'static str) -> Self {
         Self::retry(Code::Overloaded, 1, detail)
     }
@@ -296,6 +310,7 @@ impl From<submit::Error> for ApiError {
             submit::Error::Overloaded => Self::overloaded(
                 "too many submissions are waiting for the store; try again in a moment",
             ),
+            submit::Error::Denied(denied) => Self::from(denied),
             submit::Error::Closed => Self::shutting_down(),
             submit::Error::Store(error) => Self::from(&*error),
         }
@@ -320,6 +335,7 @@ impl From<submit::Refused> for ApiError {
                 let detail = "lies more than 400 days ahead";
                 Self::fields(vec![FieldError::of("runAt", "OUT_OF_RANGE", detail)], 0)
             }
+            submit::Refused::Payload(bad) => Self::bad_payload("/payload".to_owned(), bad),
             submit::Refused::KeyReused => Self::new(Code::IdempotencyKeyReused, detail),
             submit::Refused::LaneLimit => Self::new(Code::LaneLimit, detail),
             submit::Refused::UnknownParent { .. } => {
@@ -380,6 +396,43 @@ impl From<settings::Error> for ApiError {
     }
 }
 
+impl From<tenants::Denied> for ApiError {
+    fn from(denied: tenants::Denied) -> Self {
+        let detail = denied.to_string();
+        match denied {
+            tenants::Denied::Suspended { .. } => Self::new(Code::TenantSuspended, detail),
+            tenants::Denied::Quota(exceeded) => match exceeded.retry_after {
+                Some(wait) => {
+                    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                    let seconds = u16::try_from(seconds.max(1)).unwrap_or(u16::MAX);
+                    Self::retry(Code::QuotaExceeded, seconds, detail)
+                }
+                None => Self::new(Code::TenantLimit, detail),
+            },
+        }
+    }
+}
+
+impl From<tenants::Error> for ApiError {
+    fn from(error: tenants::Error) -> Self {
+        match error {
+            tenants::Error::Conflict { version: Some(version) } => {
+                let detail = format!("the record of this tenant is at version {version}");
+                Self::new(Code::VersionMismatch, detail)
+            }
+            tenants::Error::Conflict { version: None } => {
+                let detail = "there is no record of this tenant; leave If-Match out";
+                Self::new(Code::VersionMismatch, detail)
+            }
+            tenants::Error::TooMany => {
+                let detail = format!("{TENANTS} tenants have a record, which is the limit");
+                Self::new(Code::TooLarge, detail)
+            }
+            tenants::Error::Store(error) => Self::from(error),
+        }
+    }
+}
+
 impl From<keys::Error> for ApiError {
     fn from(error: keys::Error) -> Self {
         match error {
@@ -406,6 +459,13 @@ impl From<ScheduleError> for ApiError {
             ScheduleError::TooMany => {
                 let detail = format!("there are {SCHEDULES} schedules; delete those without use");
                 Self::new(Code::ScheduleLimit, detail)
+            }
+            ScheduleError::Denied(denied) => Self::from(denied),
+            ScheduleError::Payload { key: None, why } => {
+                Self::bad_payload("/task/payload".to_owned(), why)
+            }
+            ScheduleError::Payload { key: Some(key), why } => {
+                Self::bad_payload(format!("/workflow/tasks/{key}/payload"), why)
             }
             ScheduleError::Damaged => {
                 Self::internal("the stored definition of a schedule is damaged".to_owned())

@@ -27,6 +27,7 @@ mod openapi;
 mod order_fields;
 mod peer;
 mod query;
+mod redacted;
 mod request_id;
 mod responses;
 mod route_table;
@@ -37,13 +38,15 @@ mod server;
 mod session_fields;
 mod settings_fields;
 mod task_fields;
+mod tenant_fields;
 mod throttle;
 mod tls;
 mod workflow_fields;
 
 pub use access::Access;
 pub use auth::{
-    Algorithm, AuthConfig, Authenticator, BadKey, KeyConfig, NewToken, Secret, SigningKey,
+    Algorithm, AuthConfig, Authenticator, BadKey, KeyConfig, KeySource, NewToken, Secret,
+    SigningKey,
 };
 pub use caller::Tenants;
 pub use config::{Config, Limits};

@@ -107,6 +107,7 @@ fn add_problems(operation: &mut Operation, problems: &[Common]) {
         (name = "nodes", description = "The processes of the server"),
         (name = "settings", description = "What holds for the whole installation"),
         (name = "audit", description = "Who changed what"),
+        (name = "tenants", description = "Limit tenants, and suspend them"),
         (name = "keys", description = "Give programs keys, and take them away"),
         (name = "auth", description = "Exchange keys for tokens, and sign browsers in"),
         (name = "admin", description = "Back the installation up"),

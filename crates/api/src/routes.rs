@@ -14,6 +14,7 @@ pub(crate) mod schedules;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tasks;
+pub(crate) mod tenants;
 pub(crate) mod workers;
 pub(crate) mod workflows;
 
@@ -47,6 +48,7 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(settings::routes())
         .merge(audit::routes())
         .merge(keys::routes())
+        .merge(tenants::routes())
         .merge(admin::routes())
         .merge(auth::routes())
 }

@@ -8,6 +8,7 @@ use crate::back_off_fields;
 use crate::error::ApiError;
 use crate::fields::{self, EXACT, Field, Fields};
 use crate::order_fields::read_remark;
+use crate::tenant_fields::read_redact;
 
 /// Reads a [`SettingsRequest`].
 pub(crate) fn change(body: &[u8]) -> Result<SettingsChange, ApiError> {
@@ -18,6 +19,7 @@ pub(crate) fn change(body: &[u8]) -> Result<SettingsChange, ApiError> {
         worker_concurrency: fields.number(object.field("workerConcurrency")),
         loss_limit: fields.number(object.field("lossLimit")),
         retention: read_retention(&mut fields, object.field("retention")),
+        redact: read_redact(&mut fields, object.field("redact")),
         comment: fields.string(object.field("comment")),
     };
     fields.conclude(draft.check())

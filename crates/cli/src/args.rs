@@ -21,6 +21,7 @@ mod serve;
 mod server;
 mod settings;
 mod task;
+mod tenant;
 mod token;
 mod worker;
 mod workflow;
@@ -59,6 +60,9 @@ pub(crate) use self::settings::{
 pub(crate) use self::task::{
     AttemptsArgs, CancelArgs, DeleteArgs, EditArgs, ExplainArgs, GetArgs, ListArgs, ReplayArgs,
     RetryArgs, RunArgs, TaskCommand,
+};
+pub(crate) use self::tenant::{
+    TenantCommand, TenantListArgs, TenantNameArgs, TenantPutArgs, TenantSuspendArgs,
 };
 pub(crate) use self::token::{TokenCommand, TokenCreateArgs};
 pub(crate) use self::worker::{WorkerCommand, WorkerDrainArgs, WorkerListArgs, WorkerRunArgs};
@@ -110,6 +114,9 @@ pub(crate) enum Command {
     Settings(SettingsCommand),
     /// Show who changed what
     Audit(AuditArgs),
+    /// Limit tenants, and suspend them
+    #[command(subcommand)]
+    Tenant(TenantCommand),
     /// Create, list and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),

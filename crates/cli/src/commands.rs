@@ -21,6 +21,7 @@ pub(crate) mod serve;
 mod serving;
 pub(crate) mod settings;
 pub(crate) mod task;
+pub(crate) mod tenant;
 pub(crate) mod token;
 mod watch;
 pub(crate) mod worker;

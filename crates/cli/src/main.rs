@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Dlq(dlq) => commands::dlq::run(dlq),
         Command::Audit(audit) => commands::audit::run(&audit),
         Command::Settings(settings) => commands::settings::run(settings),
+        Command::Tenant(tenant) => commands::tenant::run(tenant),
         Command::Key(key) => commands::key::run(key),
         Command::Node(node) => commands::node::run(node),
         Command::Migrate(migrate) => commands::migrate::run(migrate),

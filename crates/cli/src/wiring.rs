@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use duly_api::{AuthConfig, Authenticator, HostPolicy, Tls, TlsFiles};
+use duly_api::{AuthConfig, Authenticator, HostPolicy, KeySource, Tls, TlsFiles};
 use duly_core::limits::PREFETCH;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
@@ -26,8 +26,10 @@ use duly_store::postgres::PostgresStore;
 pub(crate) use duly_store::postgres::database::{Database, Hold};
 pub(crate) use duly_store::postgres::schema::Migration;
 use duly_store::sqlite::{Restored, SqliteStore};
+use duly_worker::fetch::Document;
 use duly_worker::handlers::Shell;
 use duly_worker::{Guard, Registry, handlers};
+use futures_util::future::BoxFuture;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +37,9 @@ use tokio_util::task::TaskTracker;
 
 use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
-pub(crate) use self::store::{StoreLocation, StoreUrl, grant_rights, migrate, migrations};
+pub(crate) use self::store::{
+    StoreLocation, StoreUrl, check_privilege, grant_rights, migrate, migrations,
+};
 pub(crate) use self::worker::RemoteWorker;
 use crate::exit::Usage;
 use crate::files;
@@ -164,14 +168,30 @@ fn allowed_hosts(plan: &Plan, address: SocketAddr) -> HostPolicy {
 }
 
 /// Reads the keys that callers sign in with.
-pub(crate) fn authenticator(config: &AuthConfig) -> Result<Arc<Authenticator>, Usage> {
-    if config.keys.is_empty() {
+pub(crate) fn authenticator(
+    config: &AuthConfig,
+    guard: &Guard,
+) -> Result<Arc<Authenticator>, Usage> {
+    if config.keys.is_empty() && config.jwks.is_none() {
         return Err(Usage::new(
             "auth: has no keys; add one under `keys:`, as docs/security.md shows",
         ));
     }
     let read = Authenticator::new(config, Arc::new(SystemClock::default()));
-    read.map(Arc::new).map_err(|bad| Usage::new(format!("auth: {bad}")))
+    let read = read.map_err(|bad| Usage::new(format!("auth: {bad}")))?;
+    let Some(url) = &config.jwks else { return Ok(Arc::new(read)) };
+    let document = Document::new(url, guard);
+    let document = document.map_err(|bad| Usage::new(format!("auth: jwks: {bad}")))?;
+    Ok(Arc::new(read.with_remote_keys(Box::new(PublishedKeys(document)))))
+}
+
+/// The keys that an issuer publishes.
+struct PublishedKeys(Document);
+
+impl KeySource for PublishedKeys {
+    fn fetch(&self) -> BoxFuture<'_, Result<Vec<u8>, String>> {
+        Box::pin(async { self.0.read().await.map_err(|error| format!("{error:#}")) })
+    }
 }
 
 /// Reads the certificate of the server.
@@ -214,7 +234,7 @@ pub(crate) async fn open_database(url: &str) -> anyhow::Result<Arc<dyn Store>> {
 }
 
 /// What handlers may connect to: these networks, and these ports of public addresses.
-fn guard(nets: Vec<IpNet>, ports: Option<Vec<u16>>) -> Guard {
+pub(crate) fn guard(nets: Vec<IpNet>, ports: Option<Vec<u16>>) -> Guard {
     let guard = Guard::new(nets);
     match ports {
         Some(ports) => guard.with_ports(ports),

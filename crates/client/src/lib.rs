@@ -32,6 +32,8 @@ mod settings;
 #[cfg(feature = "http")]
 pub mod source;
 #[cfg(feature = "http")]
+mod tenants;
+#[cfg(feature = "http")]
 mod workers;
 #[cfg(feature = "http")]
 mod workflows;

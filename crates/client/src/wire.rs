@@ -22,6 +22,7 @@ pub mod session;
 pub mod settings;
 pub mod submit;
 pub mod task;
+pub mod tenant;
 pub mod worker;
 pub mod workflow;
 
@@ -65,6 +66,7 @@ pub use settings::{
 };
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};
+pub use tenant::{QuotasView, TenantPage, TenantRequest, TenantSettingsView, TenantView};
 pub use worker::{DrainRequest, WorkerHome, WorkerLife, WorkerList, WorkerView};
 pub use workflow::{
     DependencyOn, DependencyView, EdgeView, GraphView, NeededOn, NeededTask, NodeInGraph,

@@ -25,6 +25,7 @@ pub mod name;
 pub mod node;
 pub mod ports;
 pub mod progress;
+pub mod redact;
 pub mod schedule;
 pub mod settings;
 pub mod state;

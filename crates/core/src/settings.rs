@@ -9,10 +9,11 @@ use crate::back_off::BackOff;
 use crate::limits::{
     COMMENT_CHARS, CONCURRENCY, DEFAULT_RETENTION, DEFAULT_RETRIES, LOSS_LIMIT, RETENTION, RETRIES,
 };
+use crate::redact;
 use crate::submit::{BackOffDraft, FieldError, seconds, whole};
 
 /// The settings of an installation.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
     /// Retries of a task that does not say.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub loss_limit: Option<u32>,
     /// How long ended tasks are kept.
     pub retention: Retention,
+    /// Paths in payloads that are masked wherever a task is shown but to the worker that runs it.
+    pub redact: Vec<String>,
 }
 
 impl Default for Settings {
@@ -35,6 +38,7 @@ impl Default for Settings {
             worker_concurrency: None,
             loss_limit: None,
             retention: Retention::default(),
+            redact: Vec::new(),
         }
     }
 }
@@ -77,6 +81,8 @@ pub struct SettingsDraft {
     pub loss_limit: Option<f64>,
     /// `retention`
     pub retention: RetentionDraft,
+    /// `redact`
+    pub redact: Option<Vec<String>>,
     /// `comment`
     pub comment: Option<String>,
 }
@@ -113,6 +119,7 @@ impl SettingsDraft {
             whole("workerConcurrency", self.worker_concurrency, 1..=most, &mut errors);
         let loss_limit = whole("lossLimit", self.loss_limit, 1..=LOSS_LIMIT, &mut errors);
         let retention = self.retention.check(&mut errors);
+        let redact = redact::check_paths(self.redact.unwrap_or_default(), &mut errors);
         if self.comment.as_deref().is_some_and(|comment| !is_comment(comment)) {
             let detail = format!("is at most {COMMENT_CHARS} characters, none of them U+0000");
             errors.push(FieldError::of("comment", "OUT_OF_RANGE", detail));
@@ -126,6 +133,7 @@ impl SettingsDraft {
             worker_concurrency: concurrency.and_then(|number| usize::try_from(number).ok()),
             loss_limit,
             retention,
+            redact,
         };
         Ok(SettingsChange { settings, comment: self.comment.filter(|text| !text.is_empty()) })
     }
@@ -137,7 +145,8 @@ fn is_comment(text: &str) -> bool {
 }
 
 impl RetentionDraft {
-    fn check(self, errors: &mut Vec<FieldError>) -> Retention {
+    /// Checks every field; the errors are those of a body that holds it as `retention`.
+    pub(crate) fn check(self, errors: &mut Vec<FieldError>) -> Retention {
         const RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=RETENTION;
         let default = Retention::default();
         let mut own = Vec::new();
@@ -211,6 +220,7 @@ mod tests {
                 failed_seconds: Some(Some(f64::NAN)),
                 cancelled_seconds: Some(Some(1e12)),
             },
+            redact: Some(vec!["card".to_owned()]),
             comment: Some("x".repeat(COMMENT_CHARS + 1)),
         };
         let expected = [
@@ -221,6 +231,7 @@ mod tests {
             "/retention/successSeconds OUT_OF_RANGE",
             "/retention/failedSeconds OUT_OF_RANGE",
             "/retention/cancelledSeconds OUT_OF_RANGE",
+            "/redact/0 INVALID_PATH",
             "/comment OUT_OF_RANGE",
         ];
         assert_eq!(errors(draft), expected);
@@ -230,7 +241,8 @@ mod tests {
     fn settings_of_an_older_version_are_read_with_defaults() {
         let read: Settings = serde_json::from_str(r#"{"retries":7}"#).unwrap();
         assert_eq!(read, Settings { retries: 7, ..Settings::default() });
-        let all = Settings { worker_concurrency: Some(9), loss_limit: Some(2), ..read };
+        let redact = vec!["/card".to_owned()];
+        let all = Settings { worker_concurrency: Some(9), loss_limit: Some(2), redact, ..read };
         let text = serde_json::to_string(&all).unwrap();
         assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), all);
     }

@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::back_off::BackOff;
+use crate::limits::RETRIES;
 use crate::name::TenantName;
-use crate::settings::Retention;
+use crate::redact;
+use crate::settings::{Retention, RetentionDraft, Settings};
+use crate::submit::{BackOffDraft, FieldError, whole};
 use crate::time::Timestamp;
 
 /// How much a tenant may use; what is absent has only the limits of the installation.
@@ -35,6 +38,45 @@ pub struct TenantSettings {
     pub retention: Option<Retention>,
     /// Paths in payloads that are masked wherever a task is shown.
     pub redact: Option<Vec<String>>,
+}
+
+/// The fields of a tenant's settings, each of the right JSON type and otherwise unchecked.
+#[derive(Clone, Debug, Default)]
+pub struct TenantSettingsDraft {
+    /// `retries`
+    pub retries: Option<f64>,
+    /// `backoff`
+    pub back_off: Option<BackOffDraft>,
+    /// `retention`
+    pub retention: Option<RetentionDraft>,
+    /// `redact`
+    pub redact: Option<Vec<String>>,
+}
+
+impl TenantSettingsDraft {
+    /// Checks every field and reports all that is wrong at once.
+    pub fn check(self) -> Result<TenantSettings, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let retries = whole("retries", self.retries, 0..=RETRIES, &mut errors);
+        let back_off = self.back_off.map(|it| it.check(&mut errors).or(BackOff::default()));
+        let retention = self.retention.map(|it| it.check(&mut errors));
+        let redact = self.redact.map(|paths| redact::check_paths(paths, &mut errors));
+        let settings = TenantSettings { retries, back_off, retention, redact };
+        if errors.is_empty() { Ok(settings) } else { Err(errors) }
+    }
+}
+
+impl TenantSettings {
+    /// What holds for the tenant's tasks, over what holds in the installation.
+    pub fn over(&self, installation: Settings) -> Settings {
+        Settings {
+            retries: self.retries.unwrap_or(installation.retries),
+            back_off: self.back_off.unwrap_or(installation.back_off),
+            retention: self.retention.unwrap_or(installation.retention),
+            redact: self.redact.clone().unwrap_or(installation.redact),
+            ..installation
+        }
+    }
 }
 
 /// A tenant, as the installation's admins have made it. A tenant needs no record: one without has no

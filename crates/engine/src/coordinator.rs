@@ -23,6 +23,7 @@ use crate::attached_sessions::AttachedSessions;
 use crate::leader::Leadership;
 use crate::schedule_bell::ScheduleBell;
 use crate::settings::CurrentSettings;
+use crate::tenants::Tenants;
 
 /// How often to look for changed schedules without being told: on a store of this process alone, and on
 /// a shared one.
@@ -38,6 +39,7 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 pub(crate) struct Coordinator {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Arc<CurrentSettings>,
+    pub(crate) tenants: Arc<Tenants>,
     pub(crate) sessions: Arc<AttachedSessions>,
     pub(crate) bell: Arc<ScheduleBell>,
 }

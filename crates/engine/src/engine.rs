@@ -38,6 +38,7 @@ use crate::source::LocalSource;
 use crate::submitter::Submission;
 use crate::system;
 use crate::task_waiters::TaskWaiters;
+use crate::tenants::Tenants;
 
 /// Cheap to clone; the loops end with [`Engine::close`].
 #[derive(Clone)]
@@ -83,6 +84,7 @@ struct Inner {
     deadlines: Arc<Deadlines>,
     settings: Arc<CurrentSettings>,
     key_cache: Arc<KeyCache>,
+    tenants: Arc<Tenants>,
     critical_paths: CriticalPaths,
     schedule_bell: Arc<ScheduleBell>,
     counting: Semaphore,
@@ -117,10 +119,12 @@ impl Engine {
         let (submissions, inbox) = mpsc::unbounded_channel();
         let ordinal = u32::try_from(random.next() & 0xffff_ffff).expect("masked to 32 bits");
         let settings = Arc::new(CurrentSettings::new(Arc::clone(&store)));
+        let tenants = Arc::new(Tenants::new(Arc::clone(&store)));
         let adder = Adder {
             store: Arc::clone(&store),
             random: Arc::clone(&random),
             settings: Arc::clone(&settings),
+            tenants: Arc::clone(&tenants),
         };
         let sessions = Arc::new(AttachedSessions {
             store: Arc::clone(&store),
@@ -139,6 +143,7 @@ impl Engine {
         let inner = Inner {
             config,
             settings,
+            tenants,
             key_cache: Arc::new(KeyCache::new(Arc::clone(&store))),
             critical_paths: CriticalPaths::default(),
             leadership: Leadership::default(),
@@ -336,6 +341,10 @@ impl Engine {
 
     pub(crate) fn current_settings(&self) -> &CurrentSettings {
         &self.inner.settings
+    }
+
+    pub(crate) fn known_tenants(&self) -> &Tenants {
+        &self.inner.tenants
     }
 
     pub(crate) fn key_cache(&self) -> &KeyCache {

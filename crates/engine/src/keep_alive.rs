@@ -14,12 +14,14 @@ use tokio_util::sync::CancellationToken;
 use crate::attached_sessions::AttachedSessions;
 use crate::renewal::Renewal;
 use crate::settings::CurrentSettings;
+use crate::tenants::Tenants;
 
 pub(crate) struct KeepAlive {
     pub(crate) renewal: Renewal,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<AttachedSessions>,
     pub(crate) settings: Arc<CurrentSettings>,
+    pub(crate) tenants: Arc<Tenants>,
     /// How this node has introduced itself to the other nodes.
     pub(crate) introduced: Arc<Mutex<Option<JoinNode>>>,
     /// Whether the last sign of life failed: the other nodes may have removed this node.
@@ -98,6 +100,9 @@ impl KeepAlive {
         // This is how the node learns of settings that another node has changed.
         if let Err(error) = self.settings.read().await {
             tracing::debug!(%error, "cannot read the settings");
+        }
+        if let Err(error) = self.tenants.refresh().await {
+            tracing::debug!(%error, "cannot read the records of tenants");
         }
         Ok(())
     }

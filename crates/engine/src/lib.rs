@@ -17,6 +17,7 @@ pub mod key_text;
 mod leader;
 mod lease_links;
 mod observer;
+mod quotas;
 pub mod random;
 mod rates;
 mod renewal;
@@ -29,7 +30,9 @@ mod source;
 mod submitter;
 mod system;
 mod task_waiters;
+mod tenants;
 
 pub use configured_schedules::ConfiguredSchedule;
 pub use engine::{Config, Engine};
+pub use quotas::QuotaExceeded;
 pub use rates::Rate;

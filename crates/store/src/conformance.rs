@@ -163,6 +163,7 @@ macro_rules! conformance {
                 a_deleted_one_takes_its_waiting_tasks_along,
                 a_slot_asked_for_by_name_moves_nothing,
                 a_record_outlives_its_task,
+                those_of_a_tenant_are_counted,
             );
             $crate::conformance_area!($backend, overlap:
                 a_slot_is_skipped_while_the_one_before_has_not_ended,
@@ -212,6 +213,7 @@ macro_rules! conformance {
                 it_goes_with_its_last_task,
                 a_wide_one_counts_every_task,
                 a_filter_finds_its_tasks,
+                those_of_a_tenant_are_counted_until_they_end,
             );
             $crate::conformance_area!($backend, session:
                 ending_it_puts_its_leases_back_uncharged,
@@ -429,6 +431,7 @@ macro_rules! conformance {
                 a_suspension_outlives_a_restart,
                 a_suspension_keeps_its_beginning,
                 a_pause_and_a_suspension_are_two,
+                its_tasks_are_counted_up_to_a_bound,
             );
             $crate::conformance_area!($backend, bulk:
                 tasks_are_counted_as_a_list_finds_them,

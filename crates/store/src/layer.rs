@@ -18,17 +18,17 @@ use duly_core::key::{ApiKey, KeyHash};
 use duly_core::name::{Lane, QueueName, ScheduleName, TenantName};
 use duly_core::ports::store::{
     AuditLog, Bulk, BulkStep, CancelTasks, Cascaded, Control, Controlled, CopyProgress, CountTasks,
-    DeadGroups, DeadLetters, DeadList, Decide, Decided, DeleteSchedule, DeleteTasks, EditTask,
-    Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, Hint,
-    JoinNode, Keys, Leader, Leadership, Leases, ListAudit, ListDead, ListKeys, ListQueues,
-    ListSchedules, ListSettings, ListTasks, ListWorkflows, LogPage, NewKey, NodeState, Nodes,
-    OpenSession, OpenedSession, Parent, PauseQueue, Put, PutSchedule, PutSettings, PutTenant,
-    QueueList, QueuePosition, QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks,
+    Counted, DeadGroups, DeadLetters, DeadList, Decide, Decided, DeleteSchedule, DeleteTasks,
+    EditTask, Ending, Exchange, Exchanged, Expiry, ExtendLeases, Extended, Graph, GroupDead,
+    Heartbeat, Hint, JoinNode, Keys, Leader, Leadership, Leases, ListAudit, ListDead, ListKeys,
+    ListQueues, ListSchedules, ListSettings, ListTasks, ListWorkflows, LogPage, NewKey, NodeState,
+    Nodes, OpenSession, OpenedSession, Parent, PauseQueue, Put, PutSchedule, PutSettings,
+    PutTenant, QueueList, QueuePosition, QueueState, Queues, ReadLogs, Reap, Reaped, ReplayTasks,
     ReplayedDownstream, Report, Reported, Reports, Result, RetryTasks, ScheduleChange,
     ScheduleList, Schedules, Sessions, SettingsLog, SlotRecord, Snapshot, Snapshots, Store,
     StoreHealth, Submit, Submitted, SubmittedWorkflow, Sweep, Swept, SwitchSchedule, TaskCount,
-    TaskList, Tasks, TenantChange, TenantRecords, VersionedSettings, WorkerState, WorkflowChange,
-    WorkflowList, WorkflowState, Workflows,
+    TaskList, Tasks, TenantChange, TenantRecords, Usage, VersionedSettings, WorkerState,
+    WorkflowChange, WorkflowList, WorkflowState, Workflows,
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::schedule::Schedule;
@@ -572,6 +572,10 @@ impl<L: Layer + 'static> TenantRecords for Layered<L> {
 
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {
         self.layer.call(Call::new("put_tenant", &put), || self.inner.put_tenant(put.clone())).await
+    }
+
+    async fn usage(&self, tenant: &TenantName, of: Usage, up_to: u32) -> Result<Counted> {
+        self.layer.call(Call::named("usage"), || self.inner.usage(tenant, of, up_to)).await
     }
 }
 

@@ -31,8 +31,13 @@ impl Keys {
 
     /// Signs a token for the default tenant.
     pub async fn token(&self, roles: &str) -> anyhow::Result<String> {
+        self.token_for("default", roles).await
+    }
+
+    /// Signs a token for a tenant, or for all of them: `*`.
+    pub async fn token_for(&self, tenant: &str, roles: &str) -> anyhow::Result<String> {
         let mut command = Command::new(&self.duly);
-        command.args(["token", "create", "--tenant", "default", "--subject", "test"]);
+        command.args(["token", "create", "--tenant", tenant, "--subject", "test"]);
         command.args(["--roles", roles, "--expires-in", "12h", "--config", self.config()?]);
         let ended = command.output().await?;
         let said = String::from_utf8_lossy(&ended.stderr);

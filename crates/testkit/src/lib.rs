@@ -14,6 +14,7 @@ pub mod history;
 pub mod journal;
 pub mod judge;
 pub mod keys;
+pub mod matrix;
 pub mod node;
 pub mod page;
 pub mod postgres;

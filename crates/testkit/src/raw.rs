@@ -7,6 +7,8 @@ use tokio::net::TcpStream;
 
 use crate::wait::within;
 
+const NO_CONTENT: u16 = 204;
+
 /// One connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -22,7 +24,7 @@ pub struct Answer {
     pub status: u16,
     /// The head without its first line, in lower case.
     pub head: String,
-    /// The body.
+    /// The body; of one that is no text, what can be read of it.
     pub body: String,
 }
 
@@ -93,11 +95,16 @@ impl Connection {
         let (first, head) = head.split_once("\r\n").context("no status line")?;
         let status = first.split(' ').nth(1).context("no status")?.parse()?;
         let mut answer = Answer { status, head: head.to_ascii_lowercase(), body: String::new() };
-        let length: usize = answer.header("content-length").context("no length")?.parse()?;
+        let length: usize = match answer.header("content-length") {
+            Some(length) => length.parse()?,
+            None if status == NO_CONTENT => 0,
+            None => bail!("no length"),
+        };
         while self.buffer.len() < length {
             self.read_more().await?;
         }
-        answer.body = String::from_utf8(self.buffer.drain(..length).collect())?;
+        let body: Vec<u8> = self.buffer.drain(..length).collect();
+        answer.body = String::from_utf8_lossy(&body).into_owned();
         Ok(answer)
     }
 

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod executor;
+pub mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod handler;

@@ -12,7 +12,7 @@ use duly_engine::key_text::KeyText;
 use super::Authenticator;
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::{Credentials, Identity};
+use crate::caller::{Credentials, ForInstallation, Identity};
 use crate::error::{ApiError, Code};
 use crate::peer::Peer;
 
@@ -35,6 +35,9 @@ pub(crate) async fn admit(
     throttle(&credentials.identity.actor())?;
     authorize(&credentials, access)?;
     request.extensions_mut().insert(credentials);
+    if access.is_for_installation() {
+        request.extensions_mut().insert(ForInstallation);
+    }
     Ok(())
 }
 
@@ -109,7 +112,7 @@ async fn by_token(
     authenticator: &Authenticator,
     token: &str,
 ) -> Result<Option<Credentials>, ApiError> {
-    let Some(token) = authenticator.check(token) else { return Ok(None) };
+    let Some(token) = authenticator.check(token).await else { return Ok(None) };
     // A token that a key was exchanged for is worth what the key is worth now.
     if let Some(hash) = token.key {
         return by_key(app, authenticator, hash).await;

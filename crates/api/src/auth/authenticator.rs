@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::config::{Algorithm, AuthConfig, KeyConfig};
 use super::key::BadKey;
+use super::remote_keys::{KeySource, RemoteKeys};
 use super::sign::SigningKey;
 use super::token::{CheckedToken, Claims, TOKEN_BYTES};
 
@@ -32,6 +33,16 @@ pub struct Authenticator {
     known: Mutex<HashMap<CredentialHash, Arc<CheckedToken>>>,
     /// Keys that were good when they were used last.
     good_keys: Mutex<HashSet<KeyHash>>,
+    /// Further keys, which the issuer publishes.
+    remote: Option<RemoteKeys>,
+}
+
+/// What was found out about a token.
+enum Verdict {
+    Valid(Box<CheckedToken>),
+    /// It names a key that is not known.
+    UnknownKey,
+    Invalid,
 }
 
 /// A key with the one algorithm that it is used with.
@@ -45,7 +56,7 @@ impl Authenticator {
     pub fn new(config: &AuthConfig, clock: Arc<dyn Clock>) -> Result<Self, BadKey> {
         let mut keys = HashMap::new();
         for configured in &config.keys {
-            let rules = rules(configured.algorithm, config);
+            let rules = rules(configured.algorithm, &config.issuer, &config.audience);
             let key = VerifyingKey { key: configured.verifying()?, rules };
             if keys.insert(configured.id.clone(), key).is_some() {
                 return Err(BadKey::Twice(configured.id.clone()));
@@ -59,11 +70,18 @@ impl Authenticator {
             clock,
             known: Mutex::default(),
             good_keys: Mutex::default(),
+            remote: None,
         };
         for configured in &config.keys {
             this.check_pair(config, configured)?;
         }
         Ok(this)
+    }
+
+    /// The same with the keys that the issuer publishes.
+    #[must_use]
+    pub fn with_remote_keys(self, source: Box<dyn KeySource>) -> Self {
+        Self { remote: Some(RemoteKeys::new(source)), ..self }
     }
 
     /// The key that this server signs tokens with, if it has one.
@@ -77,16 +95,19 @@ impl Authenticator {
     }
 
     /// The token, if it is valid now. Which of its parts is wrong is never said.
-    pub(crate) fn check(&self, token: &str) -> Option<Arc<CheckedToken>> {
+    pub(crate) async fn check(&self, token: &str) -> Option<Arc<CheckedToken>> {
         if token.len() > TOKEN_BYTES {
             return None;
+        }
+        if let Some(remote) = self.remote.as_ref().filter(|remote| remote.are_old()) {
+            self.fetch(remote, false).await;
         }
         let hash = hash(token);
         let known = self.known.lock().get(&hash).cloned();
         let checked = match known {
             Some(known) => known,
             None => {
-                let checked = Arc::new(self.verify(token)?);
+                let checked = Arc::new(self.verify_with_all_keys(token).await?);
                 self.remember(hash, Arc::clone(&checked));
                 checked
             }
@@ -117,19 +138,53 @@ impl Authenticator {
         self.good_keys.lock().contains(hash)
     }
 
-    fn verify(&self, token: &str) -> Option<CheckedToken> {
-        let header = jsonwebtoken::decode_header(token).ok()?;
+    /// Fetches the published keys. What was checked by the old ones is checked anew.
+    async fn fetch(&self, remote: &RemoteKeys, is_needed: bool) -> bool {
+        let is_new = remote.fetch(is_needed).await;
+        if is_new {
+            self.known.lock().clear();
+        }
+        is_new
+    }
+
+    async fn verify_with_all_keys(&self, token: &str) -> Option<CheckedToken> {
+        let mut verdict = self.verify(token);
+        if let (Verdict::UnknownKey, Some(remote)) = (&verdict, &self.remote)
+            && self.fetch(remote, true).await
+        {
+            verdict = self.verify(token);
+        }
+        match verdict {
+            Verdict::Valid(token) => Some(*token),
+            Verdict::UnknownKey | Verdict::Invalid => None,
+        }
+    }
+
+    fn verify(&self, token: &str) -> Verdict {
+        let Ok(header) = jsonwebtoken::decode_header(token) else { return Verdict::Invalid };
         // What must be understood is not understood here; `jku`, `x5u` and `jwk` are not looked at.
         if header.crit.is_some() {
-            return None;
+            return Verdict::Invalid;
         }
-        let key = match &header.kid {
-            Some(id) => self.keys.get(id)?,
-            None if self.keys.len() == 1 => self.keys.values().next()?,
-            None => return None,
+        let own = match &header.kid {
+            Some(id) => self.keys.get(id),
+            None if self.keys.len() == 1 && self.remote.is_none() => self.keys.values().next(),
+            None => return Verdict::Invalid,
         };
-        let decoded = jsonwebtoken::decode::<Claims>(token, &key.key, &key.rules).ok()?;
-        CheckedToken::new(decoded.claims, &self.issuer, &self.audience)
+        let decoded = match own {
+            Some(key) => jsonwebtoken::decode::<Claims>(token, &key.key, &key.rules),
+            None => {
+                let published = self.remote.as_ref().map(RemoteKeys::keys).unwrap_or_default();
+                let key = header.kid.as_ref().and_then(|id| published.get(id));
+                let Some((algorithm, key)) = key else { return Verdict::UnknownKey };
+                let rules = rules(*algorithm, &self.issuer, &self.audience);
+                jsonwebtoken::decode(token, key, &rules)
+            }
+        };
+        let claims = decoded.ok().map(|decoded| decoded.claims);
+        let token =
+            claims.and_then(|claims| CheckedToken::new(claims, &self.issuer, &self.audience));
+        token.map_or(Verdict::Invalid, |token| Verdict::Valid(Box::new(token)))
     }
 
     fn remember(&self, hash: CredentialHash, token: Arc<CheckedToken>) {
@@ -148,17 +203,20 @@ impl Authenticator {
     fn check_pair(&self, config: &AuthConfig, configured: &KeyConfig) -> Result<(), BadKey> {
         let Some(signing) = SigningKey::of(config, Some(&configured.id))? else { return Ok(()) };
         let (token, _) = signing.sign(super::sign::trial(), self.clock.now());
-        self.verify(&token).map(drop).ok_or_else(|| configured.unpaired())
+        match self.verify(&token) {
+            Verdict::Valid(_) => Ok(()),
+            Verdict::UnknownKey | Verdict::Invalid => Err(configured.unpaired()),
+        }
     }
 }
 
 /// The rules of a key. The library checks `iss` and `aud` only if they are listed as required. Times
 /// are checked by [`CheckedToken::is_current`], with the clock of this server.
-fn rules(algorithm: Algorithm, config: &AuthConfig) -> Validation {
+fn rules(algorithm: Algorithm, issuer: &str, audience: &str) -> Validation {
     let mut rules = Validation::new(algorithm.of_library());
     rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-    rules.set_issuer(&[&config.issuer]);
-    rules.set_audience(&[&config.audience]);
+    rules.set_issuer(&[issuer]);
+    rules.set_audience(&[audience]);
     rules.validate_exp = false;
     rules.validate_nbf = false;
     rules

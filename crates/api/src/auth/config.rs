@@ -19,6 +19,9 @@ pub struct AuthConfig {
     /// The keys that tokens may be signed with.
     #[serde(default)]
     pub keys: Vec<KeyConfig>,
+    /// Where the issuer publishes further keys (JWKS).
+    #[serde(default)]
+    pub jwks: Option<String>,
 }
 
 /// The issuer and audience of an installation that names none.

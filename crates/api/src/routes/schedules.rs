@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use duly_client::wire::{ScheduleView, SlotTime};
 use duly_core::name::ScheduleName;
 use duly_core::ports::store::Expected;
+use duly_core::redact::Redaction;
 use duly_core::schedule::Rule;
 use duly_core::time::Timestamp;
 use duly_engine::command::schedules;
@@ -28,6 +29,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::if_match;
+use crate::redacted::mask_schedule;
 use crate::routes::PathId;
 
 /// The routes of this noun.
@@ -58,16 +60,23 @@ fn expected(headers: &HeaderMap) -> Result<Expected, ApiError> {
     Ok(if_match::read(headers)?.map_or(Expected::Any, Expected::Version))
 }
 
-fn view(found: schedules::ScheduleView) -> ScheduleView {
+fn view(found: schedules::ScheduleView, redaction: &Redaction) -> ScheduleView {
     let schedules::ScheduleView { schedule, rule, template, next } = found;
-    ScheduleView::new(schedule, &rule, &template, next)
+    let mut view = ScheduleView::new(schedule, &rule, &template, next);
+    mask_schedule(&mut view, redaction);
+    view
 }
 
 /// A schedule with its version in the header.
-fn answer(status: StatusCode, found: schedules::ScheduleView) -> Response {
+async fn answer(
+    app: &App,
+    status: StatusCode,
+    found: schedules::ScheduleView,
+) -> Result<Response, ApiError> {
     let tag = HeaderValue::try_from(format!("\"{}\"", found.schedule.version));
     let tag = tag.expect("a number fits a header");
-    (status, [(ETAG, tag)], axum::Json(view(found))).into_response()
+    let redaction = app.engine.redaction(&found.schedule.tenant).await?;
+    Ok((status, [(ETAG, tag)], axum::Json(view(found, &redaction))).into_response())
 }
 
 /// The next slots after an instant.

@@ -4,6 +4,7 @@ mod claims;
 pub(crate) mod issuer;
 mod keys;
 mod matrix;
+mod published;
 mod sign_in;
 mod signatures;
 mod table;

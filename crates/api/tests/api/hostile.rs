@@ -179,7 +179,7 @@ async fn s21_expensive_expressions_are_answered_at_once() {
     for filter in [
         "(((((((".repeat(500),
         "\"".repeat(4001),
-        "error:(a+)+$ ".repeat(1),
+        "error:(a+)+$ ".to_owned(),
         "label.a:".to_owned() + &"a".repeat(8000),
         "status:PENDING ".repeat(500),
     ] {

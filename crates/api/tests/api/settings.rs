@@ -35,6 +35,7 @@ fn defaults() -> Value {
         "lossLimit": null,
         "retention": {"successSeconds": 604_800.0, "failedSeconds": null,
             "cancelledSeconds": 604_800.0},
+        "redact": [],
     })
 }
 

@@ -84,6 +84,8 @@ pub(crate) enum Part {
     Rest,
     /// A remote worker over HTTP
     Remote,
+    /// What the check of tokens costs
+    Auth,
     /// Idle latency and lateness
     Punctuality,
     /// Chains, fan-outs and fan-ins of dependent tasks

@@ -35,6 +35,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "DULY_INSECURE", value_name = "BOOL", num_args = 0..=1,
           require_equals = true, default_missing_value = "true")]
     pub(crate) insecure: Option<bool>,
+    /// Run although the database user owns the tables or is a superuser
+    #[arg(long, env = "DULY_ALLOW_OWNER", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true")]
+    pub(crate) allow_owner: Option<bool>,
     /// Running slots (handlers at once) of this process; the setting workerConcurrency overrides it
     /// [default: 64]
     #[arg(long, value_name = "N", env = "DULY_WORKER_CONCURRENCY", value_parser = concurrency)]

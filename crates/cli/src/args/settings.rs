@@ -29,8 +29,8 @@ pub(crate) struct SettingsGetArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SettingsSetArgs {
     /// Settings to change, such as retries=5, backoff.strategy=fixed, backoff.baseSeconds=2,
-    /// workerConcurrency=32, lossLimit=null (as the server was started), retention.success=7d or
-    /// retention.failed=forever
+    /// workerConcurrency=32, lossLimit=null (as the server was started), retention.success=7d,
+    /// retention.failed=forever or redact=/card/number,/cvc
     #[arg(value_name = "KEY=VALUE", required = true, value_parser = setting)]
     pub(crate) changes: Vec<Setting>,
     /// Comment, for people
@@ -78,12 +78,14 @@ pub(crate) enum Setting {
     Success(Option<f64>),
     Failed(Option<f64>),
     Cancelled(Option<f64>),
+    Redact(Vec<String>),
 }
 
 impl Setting {
     /// Changes this setting and no other.
     pub(crate) fn apply(&self, settings: &mut SettingsView) {
-        let SettingsView { retries, backoff, worker_concurrency, loss_limit, retention } = settings;
+        let SettingsView { retries, backoff, worker_concurrency, loss_limit, retention, redact } =
+            settings;
         match self.clone() {
             Self::Retries(number) => *retries = number,
             Self::Strategy(word) => backoff.strategy = Some(word),
@@ -96,13 +98,14 @@ impl Setting {
             Self::Success(period) => retention.success_seconds = period,
             Self::Failed(period) => retention.failed_seconds = period,
             Self::Cancelled(period) => retention.cancelled_seconds = period,
+            Self::Redact(paths) => *redact = paths,
         }
     }
 }
 
 const KEYS: &str = "retries, backoff.strategy, backoff.baseSeconds, backoff.factor, \
     backoff.capSeconds, backoff.jitter, workerConcurrency, lossLimit, retention.success, \
-    retention.failed, retention.cancelled";
+    retention.failed, retention.cancelled, redact";
 
 fn setting(text: &str) -> Result<Setting, String> {
     let (key, value) = text.split_once('=').ok_or("not of the form KEY=VALUE")?;
@@ -118,6 +121,10 @@ fn setting(text: &str) -> Result<Setting, String> {
         "retention.success" => Setting::Success(period(value)?),
         "retention.failed" => Setting::Failed(period(value)?),
         "retention.cancelled" => Setting::Cancelled(period(value)?),
+        "redact" => {
+            let paths = value.split(',').filter(|path| !path.is_empty());
+            Setting::Redact(paths.map(str::to_owned).collect())
+        }
         _ => return Err(format!("unknown setting; use one of {KEYS}")),
     })
 }
@@ -170,6 +177,8 @@ mod tests {
             ("retention.success=7d", Setting::Success(Some(604_800.0))),
             ("retention.failed=1d12h", Setting::Failed(Some(129_600.0))),
             ("retention.cancelled=forever", Setting::Cancelled(None)),
+            ("redact=/a,/b/*", Setting::Redact(vec!["/a".to_owned(), "/b/*".to_owned()])),
+            ("redact=", Setting::Redact(Vec::new())),
         ] {
             assert_eq!(setting(text), Ok(expected), "{text}");
         }

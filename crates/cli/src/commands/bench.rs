@@ -1,5 +1,6 @@
 //! `duly bench`: how fast this machine runs tasks, compared with the bare store.
 
+mod auth;
 mod disk;
 mod engine;
 mod figures;
@@ -95,6 +96,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Engine, engine::STEPS)
         + of(Part::Rest, rest::STEPS)
         + of(Part::Remote, remote::STEPS)
+        + of(Part::Auth, auth::STEPS)
         + of(Part::Punctuality, punctuality::STEPS)
         + of(Part::Recovery, memory::STEPS + recovery::STEPS)
         + of(Part::Workflows, workflows::STEPS)
@@ -126,6 +128,9 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
     }
     if wants(args, Part::Remote) {
         remote::measure(run).await?;
+    }
+    if wants(args, Part::Auth) {
+        auth::measure(run).await?;
     }
     if wants(args, Part::Punctuality) {
         punctuality::measure(run).await?;

@@ -15,7 +15,7 @@ use crate::args::ServeArgs;
 use crate::exit::{Ending, Usage};
 use crate::output;
 use crate::telemetry;
-use crate::wiring::{Plan, StoreLocation};
+use crate::wiring::{Plan, StoreLocation, check_privilege};
 
 pub(crate) fn run(args: ServeArgs, verbose: u8) -> anyhow::Result<Ending> {
     let config = Config::read(args)?;
@@ -25,6 +25,9 @@ pub(crate) fn run(args: ServeArgs, verbose: u8) -> anyhow::Result<Ending> {
         check_access(listen, config.insecure, config.plan.auth.is_some())?;
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    if !(config.insecure || config.allow_owner) {
+        runtime.block_on(check_privilege(&config.plan.store))?;
+    }
     let banner = |url: Option<&str>, reclaimed| print_banner(&config.plan, url, reclaimed);
     runtime.block_on(serving::serve(&config.plan, listen, banner))
 }

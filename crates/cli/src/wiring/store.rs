@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{Rules, Store};
 use duly_store::clock::SystemClock;
-use duly_store::postgres::schema::Migration;
+use duly_store::postgres::schema::{Migration, Privilege};
 use duly_store::postgres::{PostgresStore, schema};
 use duly_store::sqlite::SqliteStore;
 
@@ -79,6 +79,24 @@ pub(crate) async fn migrations(url: &StoreUrl) -> anyhow::Result<Vec<Migration>>
 /// Grants the roles of a shared database their rights. Returns the missing roles.
 pub(crate) async fn grant_rights(url: &StoreUrl) -> anyhow::Result<Vec<String>> {
     Ok(schema::grant_rights(postgres_url(url)?).await?)
+}
+
+/// Refuses a user of a shared database who may do more than a node needs.
+pub(crate) async fn check_privilege(store: &StoreLocation) -> anyhow::Result<()> {
+    let StoreLocation::Postgres(url) = store else { return Ok(()) };
+    let (user, privilege) =
+        schema::privilege(url.reveal()).await.context("cannot open this store")?;
+    let Some(privilege) = privilege else { return Ok(()) };
+    let is = match privilege {
+        Privilege::Superuser => "is a superuser",
+        Privilege::Owner => "owns the tables, or would create them",
+    };
+    Err(Usage::new(format!(
+        "the database user {user} {is}, so a node that runs as this user is not held to row-level \
+         security and append-only logs: run `duly migrate up` as {user} and the node as another user \
+         (CREATE ROLE runner LOGIN PASSWORD '…' IN ROLE duly_engine), or pass --allow-owner"
+    ))
+    .into())
 }
 
 fn postgres_url(url: &StoreUrl) -> Result<&str, Usage> {

@@ -11,6 +11,7 @@ mod idle;
 mod injection;
 mod kill;
 mod late_answers;
+mod matrix;
 mod once;
 mod pause;
 mod restore;

@@ -5,6 +5,7 @@ use std::path::Path;
 use duly_store::clock::SystemClock;
 use duly_store::postgres::scratch::{self, Scratch};
 use duly_testkit::command::{self, Ended};
+use duly_testkit::node::Node;
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
@@ -35,12 +36,12 @@ pub(crate) async fn order(url: &str, sql: &str) -> anyhow::Result<()> {
 }
 
 /// The same address for another user.
-fn with_user(url: &str, user: &str) -> String {
+pub(crate) fn with_user(url: &str, user: &str) -> String {
     let (_, rest) = url.split_once('@').expect("an address names a user");
     format!("postgres://{user}@{rest}")
 }
 
-async fn database() -> Option<(Scratch, String)> {
+pub(crate) async fn database() -> Option<(Scratch, String)> {
     let server = scratch::server()?;
     let scratch = Scratch::new(&server, std::sync::Arc::new(SystemClock::default())).await;
     let url = scratch.url();
@@ -80,6 +81,48 @@ async fn a_user_without_rights_is_told_which() -> anyhow::Result<()> {
     let told = told.await;
     order(&url, &format!("DROP ROLE {user}")).await?;
     told
+}
+
+/// Row-level security does not hold an owner or a superuser.
+#[tokio::test(flavor = "multi_thread")]
+async fn s03_a_node_with_keys_does_not_run_as_an_owner_or_a_superuser() -> anyhow::Result<()> {
+    let Some((_scratch, url)) = database().await else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("duly.yaml");
+    let secret = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    let key = format!("auth: {{keys: [{{id: k, algorithm: HS256, secret: {secret}}}]}}\n");
+    std::fs::write(&config, key)?;
+    let config = config.to_str().expect("a plain path");
+    let (owner, node) =
+        (format!("duly_owner_{}", std::process::id()), format!("duly_node_{}", std::process::id()));
+    order(
+        &url,
+        &format!(
+            "CREATE ROLE {owner} LOGIN; ALTER SCHEMA duly OWNER TO {owner};
+             CREATE ROLE {node} LOGIN IN ROLE duly_engine"
+        ),
+    )
+    .await?;
+    let told = async {
+        for (store, words) in
+            [(url.clone(), "is a superuser"), (with_user(&url, &owner), "owns the tables")]
+        {
+            let line = ["serve", "--config", config, "--listen", "127.0.0.1:0", "--store", &store];
+            let ended = command::run(Path::new(DULY), &line).await?;
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            let told = |word| ended.stderr.contains(word);
+            assert!(told(words) && told("duly_engine") && told("--allow-owner"), "{ended:?}");
+        }
+        let allowed = Node::start_with_keys(Path::new(DULY), "a", &url, config, &["--allow-owner"]);
+        allowed.await?.terminate().await?;
+        let plain = with_user(&url, &node);
+        let node = Node::start_with_keys(Path::new(DULY), "b", &plain, config, &[]).await?;
+        node.terminate().await
+    };
+    let told = told.await;
+    order(&url, &format!("ALTER SCHEMA duly OWNER TO CURRENT_USER; DROP ROLE {owner}, {node}"))
+        .await?;
+    told.map(drop)
 }
 
 /// The server of the tests has no certificate.

@@ -59,7 +59,7 @@ async fn every_figure_stands_beside_its_limit_and_is_kept() -> anyhow::Result<()
     let folder = tempfile::tempdir()?;
     let saved = folder.path().join("results/run.json");
     let words = [
-        "--only=growth,engine,rest,remote",
+        "--only=growth,engine,rest,remote,auth",
         "--backlog=1000,2000",
         "--label=commit=4f2a91c",
         &format!("--save={}", saved.display()),
@@ -77,6 +77,8 @@ async fn every_figure_stands_beside_its_limit_and_is_kept() -> anyhow::Result<()
         "engine: whole cycle, log",
         "REST: batch submit",
         "remote worker: drain over HTTP",
+        "with keys: single submit",
+        "with keys: drain over HTTP",
         "growth: whole cycle, 2000 wait",
         "growth: memory, 2000 wait",
         "growth: whole cycle, 10000 lanes",

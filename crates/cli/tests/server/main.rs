@@ -6,6 +6,7 @@ mod bulk;
 mod durability;
 mod faults;
 mod keys;
+mod matrix;
 #[cfg(feature = "planted-bugs")]
 mod missed_slots;
 mod remote;

@@ -5,6 +5,7 @@ mod cancels;
 mod fence;
 mod kill;
 mod poison;
+mod signed_in;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

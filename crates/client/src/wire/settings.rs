@@ -27,6 +27,10 @@ pub struct SettingsView {
     pub loss_limit: Option<u32>,
     /// How long ended tasks are kept.
     pub retention: RetentionView,
+    /// What is masked in payloads wherever they are shown but to the worker that runs them.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub redact: Vec<String>,
 }
 
 /// How long ended tasks are kept, counted from their end; for ever if null.
@@ -117,6 +121,11 @@ pub struct SettingsRequest {
     /// were cancelled, and for ever for those that failed, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<RetentionView>,
+    /// What is masked in payloads wherever they are shown but to the worker that runs them: JSON pointers,
+    /// in which `*` stands for every key and every index. Nothing if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_items = 100))]
+    pub redact: Option<Vec<String>>,
     /// Why, for people; kept with the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 500))]
@@ -157,6 +166,7 @@ impl SettingsView {
             worker_concurrency: self.worker_concurrency,
             loss_limit: self.loss_limit,
             retention: Some(self.retention),
+            redact: Some(self.redact),
             comment,
         }
     }
@@ -177,6 +187,7 @@ impl From<Settings> for SettingsView {
             worker_concurrency: settings.worker_concurrency.map(within),
             loss_limit: settings.loss_limit,
             retention: settings.retention.into(),
+            redact: settings.redact,
         }
     }
 }

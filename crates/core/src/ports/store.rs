@@ -65,7 +65,7 @@ pub use self::sessions::{
 };
 pub use self::settings::{ListSettings, Put, PutSettings, SettingsLog, VersionedSettings};
 pub use self::snapshots::{CopyProgress, Snapshot, Snapshots};
-pub use self::tenants::{PutTenant, TenantChange, TenantRecords};
+pub use self::tenants::{PutTenant, TenantChange, TenantRecords, Usage};
 pub use self::workflows::{
     Cascaded, Edge, Graph, ListWorkflows, Node, Parent, ReplayedDownstream, SubmittedWorkflow,
     WorkflowChange, WorkflowList, WorkflowState, Workflows,

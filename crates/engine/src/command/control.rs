@@ -15,6 +15,7 @@ use duly_core::state::Status;
 use duly_core::submit::Change;
 use duly_core::task::Task;
 
+use super::payloads::BadPayload;
 use crate::engine::Engine;
 
 /// Why an action on a task was refused.
@@ -46,6 +47,9 @@ pub enum Error {
     /// The task would start later than any task may.
     #[error("the task would start too far ahead")]
     TooFarAhead,
+    /// The tenant may not have the new payload.
+    #[error(transparent)]
+    Payload(#[from] BadPayload),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -85,6 +89,9 @@ impl Engine {
         }
         if payload.is_some() && task.lane.queue.is_reserved() {
             return Err(Error::Reserved);
+        }
+        if let Some(payload) = &payload {
+            self.payload_rules(tenant).await?.check(payload)?;
         }
         let tasks = vec![Replay { task: id, run: task.run, run_at: None }];
         let order = ReplayTasks { tenant: tenant.clone(), tasks, payload };
@@ -127,6 +134,9 @@ impl Engine {
         let now = self.store().now().await?;
         if change.start.is_some_and(|start| start.resolve(now) > now.plus(RUN_AHEAD)) {
             return Err(Error::TooFarAhead);
+        }
+        if let Some(payload) = &change.payload {
+            self.payload_rules(tenant).await?.check(payload)?;
         }
         let Change { payload, priority, start, retries, timeout, labels } = change;
         let labels = labels.map(|new| with_reserved(new, &task.labels));

@@ -9,13 +9,16 @@ use duly_core::id::ScheduleId;
 use duly_core::name::{ScheduleName, TenantName};
 use duly_core::ports::store::{
     self, DeleteSchedule, Expected, ListSchedules, PutSchedule, ScheduleChange, SlotRecord,
-    SwitchSchedule,
+    SwitchSchedule, Usage,
 };
 use duly_core::schedule::{Definition, Rule, Schedule, ScheduleStatus, Template};
 use duly_core::time::Timestamp;
 
 pub use self::backfill::{Backfill, BackfillSlot};
+use super::payloads::BadPayload;
+use super::tenants::Denied;
 use crate::engine::Engine;
+use crate::quotas::admit_one;
 
 /// A schedule to create, or to put in the place of another.
 #[derive(Clone, Debug)]
@@ -65,6 +68,17 @@ pub enum ScheduleError {
     /// The installation has as many schedules as it may.
     #[error("there are as many schedules as there may be")]
     TooMany,
+    /// The tenant may not have it, or not run it now.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// The tenant may not have a payload of its template.
+    #[error("{why}")]
+    Payload {
+        /// The key of the task, if it starts a workflow.
+        key: Option<String>,
+        /// Why.
+        why: BadPayload,
+    },
     /// What is stored of it cannot be read; it can be replaced.
     #[error("the stored schedule is damaged; replace or delete it")]
     Damaged,
@@ -82,6 +96,7 @@ impl Engine {
         new: NewSchedule,
         expected: Expected,
     ) -> Result<(ScheduleView, bool), ScheduleError> {
+        self.admit_schedule(tenant, name, &new).await?;
         let now = self.store().now().await?;
         let NewSchedule { rule, template, status, note, labels, managed } = new;
         // A change of what is kept beside the rule must not withdraw slots.
@@ -100,6 +115,36 @@ impl Engine {
         let change = self.store().put_schedule(put).await?;
         let (schedule, created) = self.changed_schedule(change)?;
         Ok((view(schedule, now)?, created))
+    }
+
+    /// Refuses payloads that the tenant may not have, and one more schedule than it may. The number of
+    /// those of the server's configuration is not limited.
+    async fn admit_schedule(
+        &self,
+        tenant: &TenantName,
+        name: &ScheduleName,
+        new: &NewSchedule,
+    ) -> Result<(), ScheduleError> {
+        let rules = self.payload_rules(tenant).await?;
+        match &new.template {
+            Template::Task(spec) => {
+                let bad = |why| ScheduleError::Payload { key: None, why };
+                rules.check(&spec.payload).map_err(bad)?;
+            }
+            Template::Workflow(spec) => {
+                for member in spec.members.tasks() {
+                    let key = Some(member.key.clone());
+                    let bad = |why| ScheduleError::Payload { key, why };
+                    rules.check(&member.spec.payload).map_err(bad)?;
+                }
+            }
+        }
+        let limit = self.quotas_of(tenant).await?.schedules;
+        if limit.is_none() || new.managed || self.store().schedule(tenant, name).await?.is_some() {
+            return Ok(());
+        }
+        let admitted = admit_one(self.store(), tenant, Usage::Schedules, limit).await?;
+        Ok(admitted.map_err(Denied::from)?)
     }
 
     /// One schedule.

@@ -15,6 +15,8 @@ use duly_core::time::Timestamp;
 use duly_core::workflow::{Links, Membership};
 use tokio::sync::oneshot;
 
+use super::payloads::BadPayload;
+use super::tenants::Denied;
 use crate::engine::Engine;
 use crate::submitter::{StoredTasks, Submission};
 
@@ -38,6 +40,9 @@ pub enum Refused {
     /// The idempotency key was used with another body before.
     #[error("this idempotency key was used within the last 24 hours with a different body")]
     KeyReused,
+    /// The tenant may not have its payload.
+    #[error(transparent)]
+    Payload(#[from] BadPayload),
     /// The task would open one lane too many.
     #[error("the installation already holds the largest number of distinct queue and type pairs")]
     LaneLimit,
@@ -79,6 +84,9 @@ pub enum Error {
     /// Too many tasks wait for the store; retry in a moment.
     #[error("too many submissions are waiting for the store")]
     Overloaded,
+    /// The tenant may not submit now.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The engine is shutting down.
     #[error("the server is shutting down")]
     Closed,
@@ -102,8 +110,11 @@ impl Engine {
         tenant: &TenantName,
         specs: Vec<Spec>,
     ) -> Result<Vec<Answer>, Error> {
+        let own = specs.iter().filter(|spec| !spec.task_type.is_reserved()).count();
+        self.admit_tasks(tenant, own).await.map_err(Arc::new)??;
         let now = self.store().now().await.map_err(Arc::new)?;
-        let defaults = self.settings_in_effect().await.map_err(Arc::new)?.settings;
+        let defaults = self.defaults_of(tenant).await.map_err(Arc::new)?;
+        let rules = self.payload_rules(tenant).await.map_err(Arc::new)?;
         let mut answers: Vec<Option<Answer>> = specs.iter().map(|_| None).collect();
         let mut tasks = Vec::with_capacity(specs.len());
         let mut positions = Vec::with_capacity(specs.len());
@@ -112,6 +123,10 @@ impl Engine {
         for (position, (spec, random)) in specs.into_iter().zip(random).enumerate() {
             if spec.is_too_far(now) {
                 answers[position] = Some(Err(Refused::TooFarAhead));
+            } else if let Err(bad) = rules.check(&spec.payload)
+                && !spec.task_type.is_reserved()
+            {
+                answers[position] = Some(Err(bad.into()));
             } else {
                 positions.push(position);
                 tasks.push(self.new_task(tenant, spec, &defaults, now, random));
@@ -156,8 +171,9 @@ impl Engine {
         spec: Spec,
     ) -> Result<Answer, Error> {
         let _open = self.submissions().ok_or(Error::Closed)?;
+        self.admit_tasks(tenant, 0).await.map_err(Arc::new)??;
         let now = self.store().now().await.map_err(Arc::new)?;
-        let defaults = self.settings_in_effect().await.map_err(Arc::new)?.settings;
+        let defaults = self.defaults_of(tenant).await.map_err(Arc::new)?;
         let random = self.draw(2);
         let task = self.new_task(tenant, spec, &defaults, now, [random[0], random[1]]);
         let batch = store::Submit { tasks: vec![task.clone()], offer: None };

@@ -19,12 +19,14 @@ use sha2::{Digest, Sha256};
 
 use super::submit::{Minted, just_after, new_task};
 use crate::settings::CurrentSettings;
+use crate::tenants::Tenants;
 
 /// Turns what outcomes add into tasks.
 pub(crate) struct Adder {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) settings: Arc<CurrentSettings>,
+    pub(crate) tenants: Arc<Tenants>,
 }
 
 impl Adder {
@@ -44,7 +46,8 @@ impl Adder {
     }
 
     async fn tasks(&self, parent: &Task, added: &Added) -> store::Result<Arc<[NewTask]>> {
-        let defaults = self.settings.get().await?.settings;
+        let installation = self.settings.get().await?.settings.clone();
+        let defaults = self.tenants.settings(&parent.lane.tenant, installation).await?;
         let now = self.store.now().await?;
         let (members, plan) = (added.members.tasks(), added.members.plan());
         let mut ids: Vec<Option<TaskId>> = vec![None; members.len()];

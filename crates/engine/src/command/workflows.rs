@@ -8,7 +8,7 @@ use duly_core::id::{TaskId, WorkflowId};
 use duly_core::limits::CHILDREN;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    self, Graph, ListWorkflows, ReplayedDownstream, SubmittedWorkflow, WorkflowChange,
+    self, Graph, ListWorkflows, ReplayedDownstream, SubmittedWorkflow, Usage, WorkflowChange,
     WorkflowList, WorkflowState,
 };
 use duly_core::settings::Settings;
@@ -20,8 +20,11 @@ use duly_core::workflow::request::{Member, WorkflowSpec};
 use duly_core::workflow::{Dependency, Links, Membership, NewWorkflow, WorkflowStatus};
 
 use super::control;
+use super::payloads::BadPayload;
 use super::submit::{Minted, new_task};
+use super::tenants::Denied;
 use crate::engine::Engine;
+use crate::quotas::admit_one;
 
 /// How long a wait for the end of a workflow leaves the store alone: at first, and at most.
 const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
@@ -68,6 +71,17 @@ pub enum Refused {
         /// The parent.
         parent: TaskId,
     },
+    /// The tenant may not have a payload.
+    #[error("{why}")]
+    Payload {
+        /// The key of the task.
+        key: String,
+        /// Why.
+        why: BadPayload,
+    },
+    /// The tenant may not do it now.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The engine is shutting down.
     #[error("the server is shutting down")]
     Closed,
@@ -127,6 +141,7 @@ impl Engine {
         if self.is_closing() {
             return Err(Refused::Closed);
         }
+        self.admit_workflow(tenant, &spec).await?;
         let now = self.store().now().await?;
         let workflow = self.new_workflow(tenant, spec, now).await?;
         let id = workflow.id;
@@ -153,6 +168,24 @@ impl Engine {
         }
     }
 
+    /// Refuses a workflow of a suspended tenant, and one beyond its quotas.
+    async fn admit_workflow(
+        &self,
+        tenant: &TenantName,
+        spec: &WorkflowSpec,
+    ) -> Result<(), Refused> {
+        let quotas = self.quotas_of(tenant).await?;
+        let members = spec.members.tasks();
+        let rules = self.payload_rules(tenant).await?;
+        for Member { key, spec, .. } in members {
+            let bad = |why| Refused::Payload { key: key.clone(), why };
+            rules.check(&spec.payload).map_err(bad)?;
+        }
+        let open = admit_one(self.store(), tenant, Usage::Workflows, quotas.workflows).await?;
+        open.map_err(Denied::from)?;
+        Ok(self.admit_tasks(tenant, members.len()).await??)
+    }
+
     async fn new_workflow(
         &self,
         tenant: &TenantName,
@@ -163,7 +196,7 @@ impl Engine {
         if let Some(late) = members.iter().find(|member| member.spec.is_too_far(now)) {
             return Err(Refused::TooFarAhead { key: late.key.clone() });
         }
-        let defaults = self.settings_in_effect().await?.settings;
+        let defaults = self.defaults_of(tenant).await?;
         let random = self.draw(2 * members.len() + 1);
         let id = WorkflowId::mint(now, self.next_ordinal(), random[2 * members.len()]);
         let mut random = random.as_chunks::<2>().0.iter().copied();

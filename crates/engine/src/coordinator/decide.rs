@@ -16,6 +16,7 @@ use super::book::{Book, Plan};
 use super::read::wake;
 use crate::rates::Counter;
 use crate::slot_run::SlotRunner;
+use crate::tenants::AllKnown;
 
 /// Schedules that are decided in one call.
 const BATCH: usize = 500;
@@ -24,6 +25,14 @@ const REREAD: usize = 100;
 /// When to try again to decide a schedule that cannot be decided although the others can.
 const RETRY_BLOCKED: Duration = Duration::from_secs(1);
 const RETRY_FAILED: Duration = Duration::from_secs(60);
+/// How often to look whether the tenant of a schedule goes on.
+const RETRY_SUSPENDED: Duration = Duration::from_secs(5);
+
+/// What slots go by beside their schedules.
+struct Rules {
+    defaults: Settings,
+    tenants: AllKnown,
+}
 
 /// The decisions of one call.
 #[derive(Default)]
@@ -51,10 +60,13 @@ impl Coordinator {
         if due.is_empty() {
             return Ok(());
         }
-        let defaults = self.settings.get().await?.settings;
+        let rules = Rules {
+            defaults: self.settings.get().await?.settings.clone(),
+            tenants: self.tenants.all().await?,
+        };
         let mut parts = vec![due];
         while let Some(mut part) = parts.pop() {
-            match self.decide_part(book, &part, now, &defaults).await {
+            match self.decide_part(book, &part, now, &rules).await {
                 Ok(()) => {}
                 Err(error @ Error::Unavailable { .. }) => return Err(error),
                 // One of them may be to blame: it must not stop the others.
@@ -73,9 +85,9 @@ impl Coordinator {
         book: &mut Book,
         part: &[ScheduleId],
         now: Timestamp,
-        defaults: &Settings,
+        rules: &Rules,
     ) -> store::Result<()> {
-        let Batch { decisions, sent, .. } = gather(book, part, now, defaults);
+        let Batch { decisions, sent, .. } = gather(book, part, now, rules);
         if decisions.is_empty() {
             return Ok(());
         }
@@ -121,10 +133,16 @@ impl Coordinator {
 type Cancelled = Vec<(duly_core::id::TaskId, Option<(duly_core::id::SessionId, u32)>)>;
 
 /// Collects decisions until a call is full. What does not fit stays due.
-fn gather(book: &mut Book, part: &[ScheduleId], now: Timestamp, defaults: &Settings) -> Batch {
+fn gather(book: &mut Book, part: &[ScheduleId], now: Timestamp, rules: &Rules) -> Batch {
     let mut batch = Batch::default();
     for id in part {
         let Some(plan) = book.plan(*id) else { continue };
+        if rules.tenants.is_suspended(&plan.tenant) {
+            // As if no server ran: the misfire rule decides when the tenant goes on.
+            let position = plan.position;
+            book.decided(*id, position, Some(now.plus(RETRY_SUSPENDED)));
+            continue;
+        }
         let Some(template) = Template::decode(&plan.template) else {
             tracing::error!(
                 schedule.id = %id,
@@ -141,7 +159,8 @@ fn gather(book: &mut Book, part: &[ScheduleId], now: Timestamp, defaults: &Setti
             book.decided(*id, position, next);
             continue;
         }
-        if !batch.add(*id, plan, &template, &slots, defaults) {
+        let defaults = rules.tenants.settings(&plan.tenant, rules.defaults.clone());
+        if !batch.add(*id, plan, &template, &slots, &defaults) {
             break;
         }
     }

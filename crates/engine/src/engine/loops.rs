@@ -71,6 +71,7 @@ impl Inner {
             store: Arc::clone(&self.store),
             sessions: Arc::clone(&self.sessions),
             settings: Arc::clone(&self.settings),
+            tenants: Arc::clone(&self.tenants),
             introduced: Arc::clone(&self.introduced),
             absent: false,
             refused,
@@ -98,6 +99,7 @@ impl Inner {
         let coordinator = Coordinator {
             store: Arc::clone(&self.store),
             settings: Arc::clone(&self.settings),
+            tenants: Arc::clone(&self.tenants),
             sessions: Arc::clone(&self.sessions),
             bell: Arc::clone(&self.schedule_bell),
         };

@@ -100,7 +100,7 @@ impl BackfillRun<'_> {
 
     /// Decides slots. If the schedule was changed meanwhile, the next step decides them.
     async fn step(&mut self, view: &ScheduleView, slots: &[Timestamp]) -> Result<(), Stopped> {
-        let defaults = self.engine.settings_in_effect().await?.settings;
+        let defaults = self.engine.defaults_of(&view.schedule.tenant).await?;
         let before = self.engine.slots_that_ran(view, &defaults, slots).await?;
         let runner = SlotRunner::of(view, &defaults);
         let open = slots.iter().copied().filter(|slot| !before.contains(slot));

@@ -11,6 +11,7 @@ mod reports;
 mod schedules;
 mod settings;
 mod stores;
+mod tenants;
 mod workflows;
 mod world;
 

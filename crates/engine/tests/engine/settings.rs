@@ -92,8 +92,9 @@ async fn a_caller_that_waits_for_a_change_gets_it() {
     let seen = world.engine.settings_in_effect().await.unwrap();
     assert_eq!(seen.version, 0);
     let settings = Settings { worker_concurrency: Some(9), ..Settings::default() };
-    let (heard, _) = tokio::join!(world.engine.settings_after(0), change(&world, settings));
-    assert_eq!((heard.version, heard.settings), (1, settings));
+    let changed = change(&world, settings.clone());
+    let (heard, _) = tokio::join!(world.engine.settings_after(0), changed);
+    assert_eq!((heard.version, &heard.settings), (1, &settings));
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +152,7 @@ async fn a_change_holds_although_its_caller_went_away() {
     let settings = Settings { retries: 7, ..Settings::default() };
     tokio::select! {
         biased;
-        _ = change(&world, settings) => panic!("its answer is held back"),
+        _ = change(&world, settings.clone()) => panic!("its answer is held back"),
         () = world.faults.held() => {}
     }
     world.faults.go_on();

@@ -111,6 +111,28 @@ BEGIN
 END
 $$;
 
+-- Refuses a tenant for which the application may not submit, and one that is suspended.
+CREATE OR REPLACE FUNCTION duly.admit_application(in_tenant text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM duly.application_tenant)
+       AND NOT EXISTS (
+           SELECT FROM duly.application_tenant a JOIN pg_roles r ON r.rolname = a.role
+           WHERE a.tenant IN (in_tenant, '*') AND pg_has_role(session_user, r.oid, 'MEMBER'))
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', CONSTRAINT = 'FORBIDDEN',
+            COLUMN = 'tenant',
+            MESSAGE = 'user ' || session_user || ' may not submit for tenant ' || in_tenant,
+            HINT = 'An administrator adds the role and the tenant to duly.application_tenant.';
+    END IF;
+    IF EXISTS (SELECT FROM duly.pause p WHERE p.tenant = in_tenant AND p.queue = '') THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            CONSTRAINT = 'TENANT_SUSPENDED', COLUMN = 'tenant',
+            MESSAGE = 'tenant ' || in_tenant || ' is suspended',
+            HINT = 'An admin of the installation can resume it: duly tenant resume.';
+    END IF;
+END
+$$;
+
 -- Submits a task in the caller's transaction; answers with its id. The arguments are the fields of
 -- `POST /tasks`, and one that is NULL counts as absent. It notifies no node, since all commits that
 -- notify wait for each other: nodes poll.
@@ -154,6 +176,7 @@ BEGIN
             duly.check_name('tenant', tenant), duly.check_whole('priority', priority, 9),
             duly.check_whole('retries', retries, 1000),
             duly.check_json('payload', body, 1048576, 'PAYLOAD_TOO_LARGE');
+    PERFORM duly.admit_application(tenant);
     IF limit_ms = 0 THEN
         PERFORM duly.refuse('timeout', 'OUT_OF_RANGE', 'must be above 0');
     ELSIF length(idempotency_key) NOT BETWEEN 1 AND 255 OR duly.has_controls(idempotency_key) THEN

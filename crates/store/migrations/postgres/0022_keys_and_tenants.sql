@@ -35,3 +35,14 @@ CREATE TABLE duly.tenant (
     settings     text   NOT NULL,
     created_at   bigint NOT NULL
 );
+
+-- The tenants for which applications submit, by the role that they log in with or that it is a member of;
+-- * stands for all tenants. Without a row every application submits for every tenant.
+CREATE TABLE duly.application_tenant (
+    role   text NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    PRIMARY KEY (role, tenant)
+);
+
+-- To count the workflows of a tenant that have not ended.
+CREATE INDEX workflow_open ON duly.workflow (tenant) WHERE status = 0;

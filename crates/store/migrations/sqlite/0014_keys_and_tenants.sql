@@ -28,3 +28,6 @@ CREATE TABLE tenant (
     settings     TEXT    NOT NULL,
     created_at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- To count the workflows of a tenant that have not ended.
+CREATE INDEX workflow_open ON workflow (tenant) WHERE status = 0;

@@ -42,7 +42,7 @@ impl View {
     }
 
     pub(crate) fn settings(settings: &VersionedSettings) -> Self {
-        let mut fields = serde_json::to_value(settings.settings).unwrap_or_else(|_| json!({}));
+        let mut fields = serde_json::to_value(&settings.settings).unwrap_or_else(|_| json!({}));
         if let Value::Object(fields) = &mut fields {
             fields.insert("version".to_owned(), json!(settings.version));
             fields.insert("comment".to_owned(), json!(settings.comment));

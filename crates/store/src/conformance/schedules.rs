@@ -10,6 +10,7 @@ use duly_core::name::{ScheduleName, TenantName};
 use duly_core::ports::store::{
     Controlled, Decide, Decided, DeleteSchedule, DeleteTasks, Error, Expected, ListSchedules,
     PutSchedule, RunStatus, ScheduleChange, SlotOrder, SlotOutcome, SlotRecord, SwitchSchedule,
+    Usage,
 };
 use duly_core::schedule::{Definition, Overlap, Schedule, ScheduleStatus, SkipReason, SlotRun};
 use duly_core::state::Status;
@@ -452,4 +453,17 @@ pub async fn a_record_outlives_its_task(harness: Harness) {
     assert!(matches!(deleted[..], [Controlled::Done | Controlled::Unknown]));
     let record = SlotRecord { slot: task.run_at, outcome: ran(&task), status: None };
     assert_eq!(records(&harness).await, [record]);
+}
+
+pub async fn those_of_a_tenant_are_counted(harness: Harness) {
+    for number in 1..=3 {
+        change(&harness, put(&harness, &format!("schedule-{number}"), number)).await;
+    }
+    let of = async |tenant: &TenantName, up_to| {
+        let counted = harness.store().usage(tenant, Usage::Schedules, up_to).await.unwrap();
+        (counted.count, counted.more)
+    };
+    assert_eq!(of(&own(), 3).await, (3, false));
+    assert_eq!(of(&own(), 2).await, (2, true));
+    assert_eq!(of(&TenantName::new("other").unwrap(), 2).await, (0, false));
 }

@@ -41,9 +41,10 @@ pub async fn a_change_reads_back_as_it_was(harness: Harness) {
         worker_concurrency: Some(32),
         loss_limit: Some(3),
         retention: Retention { success: Some(second), failed: None, cancelled: None },
+        redact: vec!["/card/number".to_owned()],
     };
     let comment = Some("a busy night\nis coming".to_owned());
-    let put = PutSettings { expected: 0, settings, comment: comment.clone() };
+    let put = PutSettings { expected: 0, settings: settings.clone(), comment: comment.clone() };
     let answer = harness.store().put_settings(put).await.unwrap();
     assert_eq!(answer, Put::Done { version: 1 });
     let expected =

@@ -5,7 +5,9 @@ use std::time::Duration;
 use duly_core::back_off::BackOff;
 use duly_core::lease::Finish;
 use duly_core::name::{QueueName, TenantName};
-use duly_core::ports::store::{Exchange, Expected, PauseQueue, PutTenant, Submit, TenantChange};
+use duly_core::ports::store::{
+    Counted, Exchange, Expected, PauseQueue, PutTenant, Submit, TenantChange, Usage,
+};
 use duly_core::settings::Retention;
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -214,4 +216,31 @@ pub async fn a_pause_and_a_suspension_are_two(harness: Harness) {
     assert_eq!(state.paused, None);
     suspend(&harness, "acme", false).await;
     assert_eq!(ids(&harness.claim(session, 10).await), [id]);
+}
+
+pub async fn its_tasks_are_counted_up_to_a_bound(harness: Harness) {
+    let count = async |name: &str, up_to| {
+        harness.store().usage(&tenant(name), Usage::WaitingTasks, up_to).await.unwrap()
+    };
+    let exactly = |count| Counted { count, more: false };
+    assert_eq!(count("acme", 10).await, exactly(0));
+    let session = harness.session(&["email"]).await;
+    harness.submit_one(task_of(&harness, "acme")).await;
+    harness.claim_one(session).await;
+    for queue in ["default", "mail", "mail"] {
+        let mut task = task_of(&harness, "acme");
+        task.lane.queue = QueueName::new(queue).unwrap();
+        harness.submit_one(task).await;
+    }
+    let mut later = harness.task_in("email", Duration::from_secs(60));
+    later.lane.tenant = tenant("acme");
+    harness.submit_one(later).await;
+    harness.submit_one(task_of(&harness, "other")).await;
+    assert_eq!(count("acme", 10).await, exactly(4), "one of five runs");
+    assert_eq!(count("acme", 4).await, exactly(4));
+    assert_eq!(count("acme", 3).await, Counted { count: 3, more: true });
+    assert_eq!(count("acme", 0).await, Counted { count: 0, more: true });
+    for of in [Usage::Schedules, Usage::Workflows] {
+        assert_eq!(harness.store().usage(&tenant("acme"), of, 10).await.unwrap(), exactly(0));
+    }
 }

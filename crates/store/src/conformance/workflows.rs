@@ -10,7 +10,8 @@ use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
     Controlled, CountTasks, DeleteTasks, Edge, ListDead, ListTasks, ListWorkflows, Replay,
-    ReplayTasks, ReplayedDownstream, Submitted, SubmittedWorkflow, WorkflowChange, WorkflowState,
+    ReplayTasks, ReplayedDownstream, Submitted, SubmittedWorkflow, Usage, WorkflowChange,
+    WorkflowState,
 };
 use duly_core::state::Status;
 use duly_core::task::{Idempotency, NewTask};
@@ -459,4 +460,18 @@ pub async fn a_filter_finds_its_tasks(harness: Harness) {
     assert_eq!(harness.store().count(which).await.unwrap().count, 3);
     let unknown = Filter { workflow: Some(workflow_id(&harness)), ..Filter::default() };
     assert_eq!(list(unknown).await, []);
+}
+
+pub async fn those_of_a_tenant_are_counted_until_they_end(harness: Harness) {
+    let count = async |of| harness.store().usage(&own(), of, 10).await.unwrap().count;
+    let session = harness.session(&ALL).await;
+    let new = workflow(&harness, &[("a", &[]), ("b", &[("a", S)]), ("c", &[("a", S)])]);
+    store(&harness, &new).await;
+    assert_eq!(count(Usage::Workflows).await, 1);
+    assert_eq!(count(Usage::WaitingTasks).await, 3, "blocked tasks wait too");
+    for key in ["a", "b", "c"] {
+        end(&harness, session, key, success()).await;
+    }
+    assert_eq!(count(Usage::Workflows).await, 0);
+    assert_eq!(count(Usage::WaitingTasks).await, 0);
 }

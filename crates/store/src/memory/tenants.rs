@@ -3,10 +3,13 @@
 use async_trait::async_trait;
 use duly_core::limits::TENANTS;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{Expected, PutTenant, Result, TenantChange, TenantRecords};
+use duly_core::ports::store::{
+    Counted, Expected, PutTenant, Result, TenantChange, TenantRecords, Usage,
+};
 use duly_core::state::Status;
 use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
+use duly_core::workflow::WorkflowStatus;
 
 use super::MemoryStore;
 use super::model::Model;
@@ -29,6 +32,26 @@ impl TenantRecords for MemoryStore {
         let (change, hint) = self.order(|| audited, |model, now| model.put_tenant(put, now));
         self.hint_at(hint);
         Ok(change)
+    }
+
+    async fn usage(&self, tenant: &TenantName, of: Usage, up_to: u32) -> Result<Counted> {
+        let model = self.model.lock();
+        let count = match of {
+            Usage::WaitingTasks => {
+                let waits = |status| matches!(status, Status::Pending | Status::Blocked);
+                let own = model.tasks.values().filter(|it| it.lane.tenant == *tenant);
+                own.filter(|task| waits(task.status)).count()
+            }
+            Usage::Schedules => {
+                let all = model.schedules.all.values();
+                all.filter(|it| it.schedule.tenant == *tenant).count()
+            }
+            Usage::Workflows => {
+                let own = model.workflows.values().filter(|it| it.tenant == *tenant);
+                own.filter(|it| it.status == WorkflowStatus::Running).count()
+            }
+        };
+        Ok(Counted::up_to(up_to, count))
     }
 }
 

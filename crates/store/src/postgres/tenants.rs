@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{self, PutTenant, TenantChange, TenantRecords};
+use duly_core::ports::store::{self, Counted, PutTenant, TenantChange, TenantRecords, Usage};
 use duly_core::tenant::TenantRecord;
 use tokio_postgres::Row;
 
@@ -44,6 +44,31 @@ impl TenantRecords for PostgresStore {
             self.pauses.set_suspended(&record.name, record.suspended_at.is_some());
         }
         Ok(change)
+    }
+
+    async fn usage(&self, tenant: &TenantName, of: Usage, up_to: u32) -> store::Result<Counted> {
+        let count = match of {
+            Usage::WaitingTasks => {
+                "/* usage.tasks */ SELECT count(*) FROM (
+                    SELECT FROM duly.lane l JOIN duly.due d ON d.lane = l.id WHERE l.tenant = $1
+                    UNION ALL
+                    SELECT FROM duly.lane l JOIN duly.blocked b ON b.lane = l.id
+                    WHERE l.tenant = $1
+                    LIMIT $2) few"
+            }
+            Usage::Schedules => {
+                "/* usage.schedules */ SELECT count(*) FROM (
+                    SELECT FROM duly.schedule WHERE tenant = $1 LIMIT $2) few"
+            }
+            Usage::Workflows => {
+                "/* usage.workflows */ SELECT count(*) FROM (
+                    SELECT FROM duly.workflow WHERE tenant = $1 AND status = 0 LIMIT $2) few"
+            }
+        };
+        let most = i64::from(up_to) + 1;
+        let found = self.pool.query(count, &[&tenant.as_str(), &most]).await?;
+        let count: i64 = found.first().map_or(Ok(0), |row| row.try_get(0)).map_err(Fault::from)?;
+        Ok(Counted::up_to(up_to, usize::try_from(count).unwrap_or_default()))
     }
 }
 

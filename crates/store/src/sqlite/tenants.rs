@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{self, PutTenant, TenantChange, TenantRecords};
+use duly_core::ports::store::{self, Counted, PutTenant, TenantChange, TenantRecords, Usage};
 use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -28,6 +28,34 @@ impl TenantRecords for SqliteStore {
     async fn put_tenant(&self, put: PutTenant) -> store::Result<TenantChange> {
         self.ask(put).await
     }
+
+    async fn usage(&self, tenant: &TenantName, of: Usage, up_to: u32) -> store::Result<Counted> {
+        let tenant = tenant.clone();
+        self.readers.query(move |connection| count(connection, &tenant, of, up_to)).await
+    }
+}
+
+fn count(connection: &Connection, tenant: &TenantName, of: Usage, up_to: u32) -> Result<Counted> {
+    let mut statement = connection.prepare_cached(match of {
+        Usage::WaitingTasks => {
+            "/* usage.tasks */ SELECT count(*) FROM (
+                 SELECT 1 FROM lane JOIN due ON due.lane = lane.id WHERE lane.tenant = ?1
+                 UNION ALL
+                 SELECT 1 FROM lane JOIN blocked ON blocked.lane = lane.id WHERE lane.tenant = ?1
+                 LIMIT ?2)"
+        }
+        Usage::Schedules => {
+            "/* usage.schedules */ SELECT count(*) FROM (
+                 SELECT 1 FROM schedule WHERE tenant = ?1 LIMIT ?2)"
+        }
+        Usage::Workflows => {
+            "/* usage.workflows */ SELECT count(*) FROM (
+                 SELECT 1 FROM workflow WHERE tenant = ?1 AND status = 0 LIMIT ?2)"
+        }
+    })?;
+    let most = i64::from(up_to) + 1;
+    let count: i64 = statement.query_row(params![tenant.as_str(), most], |row| row.get(0))?;
+    Ok(Counted::up_to(up_to, usize::try_from(count).unwrap_or_default()))
 }
 
 pub(super) fn find(connection: &Connection, name: &TenantName) -> Result<Option<TenantRecord>> {

@@ -116,3 +116,40 @@ async fn queries_see_no_key() {
         assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{statement}: {error}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_submits_for_the_tenants_of_its_roles() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    let submit = async |tenant: &str| {
+        let call = format!("SELECT duly.submit('email', '{{}}', tenant => '{tenant}')");
+        let error = client.batch_execute(&call).await.err()?;
+        let code = error.as_db_error().and_then(|error| error.constraint().map(str::to_owned));
+        Some(code.unwrap_or_else(|| error.to_string()))
+    };
+    assert_eq!(submit("acme").await, None, "while nothing is said, every tenant is allowed");
+    let map =
+        "INSERT INTO duly.application_tenant SELECT r, 'acme' FROM (SELECT session_user) s(r)";
+    client.batch_execute(map).await.unwrap();
+    assert_eq!(submit("acme").await, None);
+    assert_eq!(submit("other").await.as_deref(), Some("FORBIDDEN"));
+    client.batch_execute("UPDATE duly.application_tenant SET tenant = '*'").await.unwrap();
+    assert_eq!(submit("other").await, None);
+    // A superuser is a member of every role; others only of those that were granted to them.
+    let foreign = "UPDATE duly.application_tenant SET role = 'nobody_has_this_role'";
+    client.batch_execute(foreign).await.unwrap();
+    assert_eq!(submit("acme").await.as_deref(), Some("FORBIDDEN"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_application_submits_for_a_suspended_tenant() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    world.suspend(0, true).await;
+    let error = client.batch_execute("SELECT duly.submit('email', '{}')").await.unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.constraint(), Some("TENANT_SUSPENDED"), "{error}");
+    client.batch_execute("SELECT duly.submit('email', '{}', tenant => 'other')").await.unwrap();
+    world.suspend(0, false).await;
+    client.batch_execute("SELECT duly.submit('email', '{}')").await.unwrap();
+}

@@ -186,7 +186,7 @@ async fn a_database_from_between_releases_is_brought_up_to_date() {
              ALTER TABLE duly.session DROP COLUMN owner;
              DROP TABLE duly.edge, duly.blocked, duly.doomed, duly.workflow, duly.member,
                  duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot, duly.audit,
-                 duly.api_key, duly.api_key_use, duly.tenant",
+                 duly.api_key, duly.api_key_use, duly.tenant, duly.application_tenant",
         )
         .await;
     let store = fresh.open().await.unwrap();

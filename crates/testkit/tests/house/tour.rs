@@ -12,6 +12,10 @@
 mod expected;
 mod stage;
 
+use std::process::{Command, Stdio};
+
+use duly_testkit::report;
+
 use self::expected::Names;
 use self::stage::{Stage, Terminal};
 use crate::markdown::{Block, blocks, section};
@@ -83,6 +87,34 @@ fn the_tour_of_the_readme_goes_as_it_says() {
         }
     }
     assert!(tour.server.is_none(), "the tour ends with Ctrl-C");
+}
+
+/// The set-up with keys in docs/security.md: a key pair, a file, a server, a token and a task.
+#[test]
+fn the_set_up_with_keys_goes_as_it_says() {
+    const PLACE: &str = "docs/security.md";
+    let Some(stage) = Stage::set() else { return };
+    if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
+        let remedy = "apt-get install openssl";
+        return report::skip("openssl is not installed", remedy).expect("CI has openssl");
+    }
+    let text = read(PLACE);
+    let steps = section(&text, "## Five minutes: a server with keys");
+    // The blocks belong to the items of a list.
+    let lines = steps.lines().map(|line| line.strip_prefix("   ").unwrap_or(line));
+    let steps = lines.collect::<Vec<_>>().join("\n");
+    let blocks = blocks(&steps, 1);
+    let [pair, file, commands] = &blocks[..] else { panic!("{PLACE}: {} blocks", blocks.len()) };
+    assert_eq!([&pair.language, &file.language, &commands.language], ["sh", "yaml", "sh"]);
+    stage.run(&pair.body, PLACE);
+    stage.write("duly.yaml", &file.body);
+    let (serve, rest) = commands.body.split_once('\n').unwrap_or_default();
+    assert!(serve.starts_with("duly serve "), "{PLACE}: {serve}");
+    let server = stage.open(serve);
+    let heard = server.until(|said| said.contains("(Ctrl-C stops)"));
+    heard.unwrap_or_else(|said| panic!("{PLACE}: the server said\n{said}"));
+    let printed = stage.run(rest, PLACE);
+    assert!(printed.contains("SUCCESS"), "{PLACE}: {printed}");
 }
 
 fn is_output(block: &Block) -> bool {

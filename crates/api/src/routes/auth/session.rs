@@ -50,7 +50,8 @@ pub(crate) async fn begin_session(
             (sign(authenticator, key, text.hash(), LIFETIME)?.0, LIFETIME.as_secs())
         }
         _ => {
-            let token = authenticator.check(sent).ok_or_else(ApiError::unauthenticated)?;
+            let token = authenticator.check(sent).await;
+            let token = token.ok_or_else(ApiError::unauthenticated)?;
             (sent.to_owned(), token.seconds_left(authenticator.now()))
         }
     };

@@ -50,6 +50,7 @@ pub(crate) async fn abort_bulk_action(
         Err(
             control::Error::NotFound
             | control::Error::Reserved
+            | control::Error::Payload(_)
             | control::Error::OpenChildren
             | control::Error::OpenDescendant { .. }
             | control::Error::TooFarAhead,

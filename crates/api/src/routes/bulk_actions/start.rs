@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::TenantSuspended;
 use crate::routes::tasks::submit::{REPLAYED, header_key};
 use crate::{body, bulk_fields};
 
@@ -34,6 +35,7 @@ use crate::{body, bulk_fields};
             Option<bool>, description = "`true` with an earlier order"))),
         (status = 202, description = "The order is kept", body = BulkView, headers(
             ("Location" = String, description = "Where to read how far it is"))),
+        TenantSuspended,
         (status = 422, description = "`INVALID_FIELDS`: also if it would mean every task without \
             saying so; `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`", body = Problem, content_type = "application/problem+json"),
     ),

@@ -12,6 +12,7 @@ use crate::body;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::order_fields::{self, PurgeDead};
+use crate::responses::TenantSuspended;
 
 /// Delete dead letters for ever
 ///
@@ -26,6 +27,7 @@ use crate::order_fields::{self, PurgeDead};
         (status = 200, description = "How many are gone", body = PurgeDeadAnswer),
         (status = 422, description = "`INVALID_FIELDS`: also if it would delete everything \
             without saying so", body = Problem, content_type = "application/problem+json"),
+        TenantSuspended,
     ),
 )]
 pub(crate) async fn purge_dead_letters(

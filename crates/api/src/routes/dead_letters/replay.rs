@@ -12,6 +12,7 @@ use crate::body;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::order_fields::{self, ReplayDead};
+use crate::responses::TenantSuspended;
 
 /// Run dead letters again
 ///
@@ -26,6 +27,7 @@ use crate::order_fields::{self, ReplayDead};
         left out"),
     responses(
         (status = 200, description = "How many will run again", body = ReplayDeadAnswer),
+        TenantSuspended,
     ),
 )]
 pub(crate) async fn replay_dead_letters(

@@ -14,7 +14,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::responses::ScheduleNotFound;
+use crate::responses::{ScheduleNotFound, TenantSuspended};
 use crate::routes::PathId;
 use crate::{body, schedule_fields};
 
@@ -33,6 +33,7 @@ use crate::{body, schedule_fields};
             body = BackfillAnswer),
         (status = 202, description = "The slots run", body = BackfillAnswer, headers(
             ("Location" = String, description = "Where to read the task that runs them"))),
+        TenantSuspended,
         ScheduleNotFound,
     ),
 )]

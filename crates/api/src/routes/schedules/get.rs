@@ -32,5 +32,5 @@ pub(crate) async fn get_schedule(
     name: PathId,
 ) -> Result<Response, ApiError> {
     let found = app.engine.schedule(&caller.tenant, &schedule_name(name)?).await?;
-    Ok(answer(StatusCode::OK, found.ok_or_else(ApiError::schedule_not_found)?))
+    answer(&app, StatusCode::OK, found.ok_or_else(ApiError::schedule_not_found)?).await
 }

@@ -72,7 +72,9 @@ pub(crate) async fn list_schedules(
         next = Some(last);
     }
     let next_cursor = next.map(|last| cursor::encode(scope, &last));
-    Ok(Json(SchedulePage { items: found.into_iter().map(view).collect(), next_cursor }))
+    let redaction = app.engine.redaction(&caller.tenant).await?;
+    let items = found.into_iter().map(|found| view(found, &redaction)).collect();
+    Ok(Json(SchedulePage { items, next_cursor }))
 }
 
 /// Ends a page of large templates early; returns its last name then.

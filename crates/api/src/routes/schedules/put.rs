@@ -44,7 +44,7 @@ use crate::{body, if_match, schedule_fields};
         ScheduleManaged,
         ScheduleMismatch,
         (status = 422, description = "`INVALID_FIELDS`, `UNSUPPORTED_FIELD`; `SCHEDULE_LIMIT`: the \
-            installation has 100,000", body = Problem, content_type = "application/problem+json"),
+            installation has 100,000; `TENANT_LIMIT`: the tenant has as many as its quota allows", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn put_schedule(
@@ -66,7 +66,7 @@ pub(crate) async fn put_schedule(
         ScheduleError::NotFound => not_there(),
         error => error.into(),
     })?;
-    Ok(answer(if created { StatusCode::CREATED } else { StatusCode::OK }, found))
+    answer(&app, if created { StatusCode::CREATED } else { StatusCode::OK }, found).await
 }
 
 async fn expected(

@@ -49,7 +49,7 @@ pub(crate) async fn pause_schedule(
     let paused = ScheduleStatus::Paused;
     let found =
         app.acting(&caller).switch_schedule(&caller.tenant, &name, paused, note, expected).await?;
-    Ok(answer(StatusCode::OK, found))
+    answer(&app, StatusCode::OK, found).await
 }
 
 /// Resume a schedule
@@ -84,5 +84,5 @@ pub(crate) async fn resume_schedule(
     let active = ScheduleStatus::Active;
     let found =
         app.acting(&caller).switch_schedule(&caller.tenant, &name, active, None, expected).await?;
-    Ok(answer(StatusCode::OK, found))
+    answer(&app, StatusCode::OK, found).await
 }

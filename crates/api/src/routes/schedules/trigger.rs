@@ -10,7 +10,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::responses::{ScheduleNotFound, UnexpectedFields};
+use crate::responses::{QuotaExceeded, ScheduleNotFound, TenantSuspended, UnexpectedFields};
 use crate::routes::PathId;
 use crate::{body, fields};
 
@@ -25,6 +25,8 @@ use crate::{body, fields};
     responses(
         (status = 201, description = "The slot and what it has started, or why it was skipped",
             body = SlotView),
+        TenantSuspended,
+        QuotaExceeded,
         ScheduleNotFound,
         UnexpectedFields,
     ),

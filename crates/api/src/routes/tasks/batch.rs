@@ -16,6 +16,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::responses::{QuotaExceeded, TenantSuspended};
 use crate::{body, query};
 
 mod items;
@@ -56,6 +57,8 @@ enum Format {
             (BatchAnswer = "application/json"), (String = "application/x-ndjson"))),
         (status = 400, description = "`MALFORMED_JSON`, `INCOMPLETE_BODY`, `INVALID_PARAMETER`; \
             nothing was stored", body = Problem, content_type = "application/problem+json"),
+        TenantSuspended,
+        QuotaExceeded,
         (status = 413, description = "`BODY_TOO_LARGE`, `TOO_MANY_ITEMS`; nothing was stored",
             body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "`INVALID_FIELDS`: the body is no array", body = Problem,

@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::redacted::task_view;
 use crate::responses::{PayloadTooLarge, TaskNotFound};
 use crate::routes::PathId;
 use crate::{body, fields, order_fields, task_fields};
@@ -47,7 +48,7 @@ pub(crate) async fn cancel_task(
     let tenant = &caller.tenant;
     let cancelled =
         app.acting(&caller).cancel(tenant, task_id(&app, tenant, id).await?, reason).await;
-    answer(cancelled, "only a task that waits or runs can be cancelled")
+    answer(&app, cancelled, "only a task that waits or runs can be cancelled").await
 }
 
 /// Run a task again
@@ -84,7 +85,7 @@ pub(crate) async fn replay_task(
     } else {
         app.acting(&caller).replay(tenant, id, payload.map(Arc::from)).await
     };
-    answer(replayed, "only a task that has ended can be replayed")
+    answer(&app, replayed, "only a task that has ended can be replayed").await
 }
 
 /// Change a task
@@ -117,7 +118,7 @@ pub(crate) async fn edit_task(
     let change = task_fields::read_change(&body.bytes)?;
     let tenant = &caller.tenant;
     let edited = app.acting(&caller).edit(tenant, task_id(&app, tenant, id).await?, change).await;
-    answer(edited, "only a task that waits can be changed")
+    answer(&app, edited, "only a task that waits can be changed").await
 }
 
 /// Retry a task now
@@ -145,12 +146,12 @@ pub(crate) async fn retry_task(
     fields::expect_no_fields(&body.bytes)?;
     let tenant = &caller.tenant;
     let retried = app.acting(&caller).retry(tenant, task_id(&app, tenant, id).await?).await;
-    answer(retried, "only a task that waits for its next attempt can be retried")
+    answer(&app, retried, "only a task that waits for its next attempt can be retried").await
 }
 
-fn answer(outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError> {
+async fn answer(app: &App, outcome: Result<Task, Error>, rule: &str) -> Result<Response, ApiError> {
     match outcome {
-        Ok(task) => Ok(axum::Json(TaskView::from(task)).into_response()),
+        Ok(task) => Ok(axum::Json(task_view(app, task).await?).into_response()),
         Err(error) => Err(refusal(error, rule)),
     }
 }
@@ -175,6 +176,7 @@ pub(super) fn refusal(error: Error, rule: &str) -> ApiError {
             format!("{error}; only tasks that have ended run again"),
         ),
         Error::TooFarAhead => submit::Refused::TooFarAhead.into(),
+        Error::Payload(bad) => submit::Refused::Payload(bad).into(),
         Error::Store(error) => error.into(),
     }
 }

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::query;
+use crate::redacted::task_view;
 use crate::responses::{AmbiguousId, TaskNotFound};
 use crate::routes::{PathId, resolve_id};
 
@@ -52,8 +53,7 @@ pub(crate) async fn get_task(
         None => app.engine.get(tenant, id).await?,
         Some(wait) => app.engine.wait(tenant, id, wait).await?,
     };
-    let view = TaskView::from(task.ok_or_else(absent)?);
-    Ok(axum::Json(view).into_response())
+    Ok(axum::Json(task_view(&app, task.ok_or_else(absent)?).await?).into_response())
 }
 
 pub(crate) fn patience(text: &str) -> Result<Duration, ApiError> {

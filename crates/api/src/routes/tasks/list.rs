@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use duly_client::wire::{TaskPage, TaskView};
+use duly_client::wire::TaskPage;
 use duly_core::filter::Filter;
 use duly_core::limits::{DEFAULT_PAGE, PAGE};
 use duly_core::ports::store::{ListTasks, TaskList};
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::cursor::Scope;
 use crate::error::ApiError;
+use crate::redacted::task_views;
 use crate::responses::InvalidCursor;
 use crate::{cursor, query};
 
@@ -53,6 +54,6 @@ pub(crate) async fn list_tasks(
     let page = ListTasks { tenant: scope.tenant.clone(), filter, before, limit };
     let TaskList { tasks, next_before, scanned, partial } = app.engine.list(page).await?;
     let next_cursor = next_before.map(|last| cursor::encode(scope, &last));
-    let items = tasks.into_iter().map(TaskView::from).collect();
+    let items = task_views(&app, scope.tenant, tasks).await?;
     Ok(axum::Json(TaskPage { items, next_cursor, scanned, partial }).into_response())
 }

@@ -17,7 +17,8 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::responses::PayloadTooLarge;
+use crate::redacted::task_view;
+use crate::responses::{PayloadTooLarge, QuotaExceeded, TenantSuspended};
 use crate::{body, query, task_fields};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -43,6 +44,8 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
             ("Location" = String, description = "Where to read the task"))),
         (status = 200, description = "The idempotency key led to a task taken before",
             body = TaskView, headers(("Idempotency-Replayed" = bool, description = "`true`"))),
+        TenantSuspended,
+        QuotaExceeded,
         (status = 409, description = "`WORKFLOW_ENDED`", body = Problem,
             content_type = "application/problem+json"),
         PayloadTooLarge,
@@ -73,7 +76,7 @@ pub(crate) async fn submit_task(
     if let Some(wait) = wait {
         await_outcome(&app, tenant, &mut accepted, wait).await;
     }
-    Ok(render(accepted))
+    render(&app, accepted).await
 }
 
 /// Waits for the outcome of a task that was taken. The task is durable: should it be out of reach
@@ -89,9 +92,9 @@ async fn await_outcome(app: &App, tenant: &TenantName, accepted: &mut Accepted, 
     }
 }
 
-fn render(accepted: Accepted) -> Response {
+async fn render(app: &App, accepted: Accepted) -> Result<Response, ApiError> {
     let Accepted { task, replayed, unserved } = accepted;
-    let mut view = TaskView::from(task);
+    let mut view = task_view(app, task).await?;
     if unserved {
         view.warnings.push(Warning {
             code: "NO_WORKER_FOR_TYPE".to_owned(),
@@ -113,7 +116,7 @@ fn render(accepted: Accepted) -> Response {
     }
     let location = HeaderValue::try_from(location).expect("an id fits a header");
     response.headers_mut().insert(LOCATION, location);
-    response
+    Ok(response)
 }
 
 /// The key of the header: bare, or a quoted string with `\"` and `\\`.

@@ -13,6 +13,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
+use crate::responses::{QuotaExceeded, TenantSuspended};
 use crate::routes::tasks::submit::{REPLAYED, header_key};
 use crate::{body, workflow_fields};
 
@@ -34,10 +35,12 @@ use crate::{body, workflow_fields};
             ("Location" = String, description = "Where to read the workflow"))),
         (status = 200, description = "The idempotency key led to a workflow taken before",
             body = WorkflowAnswer, headers(("Idempotency-Replayed" = bool, description = "`true`"))),
+        TenantSuspended,
         (status = 413, description = "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`", body = Problem,
             content_type = "application/problem+json"),
-        (status = 422, description = "`INVALID_FIELDS`, `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`; \
-            nothing was stored", body = Problem, content_type = "application/problem+json"),
+        QuotaExceeded,
+        (status = 422, description = "`INVALID_FIELDS`, `IDEMPOTENCY_KEY_REUSED`, `LANE_LIMIT`, \
+            `TENANT_LIMIT`; nothing was stored", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn submit_workflow(
@@ -67,6 +70,10 @@ pub(crate) async fn submit_workflow(
             }
             Refused::KeyReused => ApiError::new(Code::IdempotencyKeyReused, refused.to_string()),
             Refused::LaneLimit => ApiError::new(Code::LaneLimit, refused.to_string()),
+            Refused::Payload { key, why } => {
+                ApiError::bad_payload(format!("/tasks/{key}/payload"), *why)
+            }
+            Refused::Denied(denied) => ApiError::from(denied.clone()),
             Refused::Closed => ApiError::shutting_down(),
             Refused::Store(error) => ApiError::from(error),
         }

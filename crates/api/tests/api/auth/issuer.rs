@@ -54,7 +54,7 @@ pub(crate) fn config() -> AuthConfig {
 }
 
 pub(crate) fn with_keys(keys: Vec<KeyConfig>) -> AuthConfig {
-    AuthConfig { issuer: "issuer".to_owned(), audience: "duly".to_owned(), keys }
+    AuthConfig { issuer: "issuer".to_owned(), audience: "duly".to_owned(), keys, jwks: None }
 }
 
 pub(crate) fn clock() -> Arc<dyn Clock> {

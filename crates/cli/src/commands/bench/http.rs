@@ -14,9 +14,16 @@ pub(super) struct Connection {
 
 /// The bytes of a POST.
 pub(super) fn post(path: &str, body: &str) -> Vec<u8> {
+    post_as(None, path, body)
+}
+
+/// The same with a token.
+pub(super) fn post_as(token: Option<&str>, path: &str, body: &str) -> Vec<u8> {
+    let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{}\
          content-length: {}\r\n\r\n",
+        token.unwrap_or_default(),
         body.len()
     );
     let mut request = head.into_bytes();

@@ -12,8 +12,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
+use super::auth::Access;
 use super::figures::{Figure, Target};
-use super::http::{Connection, post};
+use super::http::{Connection, post, post_as};
 use super::limits::Limits;
 use super::run::Run;
 use super::store_site::StoreSite;
@@ -53,6 +54,22 @@ pub(super) async fn measure(run: &mut Run, limits: &Limits) -> anyhow::Result<()
     let figure = figure.compare_rate(limits.lives.tasks, limits.lives.submit);
     run.add(figure.must(Target::Ratio(0.5)).stretch(Target::Ratio(0.7)));
     Ok(())
+}
+
+/// Submits of one task each over many connections, to a server that lets in whom it is told to.
+pub(super) async fn single_submits(
+    run: &Run,
+    count: usize,
+    access: Access<'_>,
+) -> anyhow::Result<Duration> {
+    let site = run.new_site("keys").await?;
+    let body = format!(r#"{{"type":"echo","payload":{PAYLOAD}}}"#);
+    let request = post_as(access.token().as_deref(), "/tasks", &body);
+    let mut server = Server::start_with(&site, true, access).await?;
+    let time = server.load(CONNECTIONS, count, request).await?;
+    server.stop().await?;
+    site.remove().await?;
+    Ok(time)
 }
 
 /// `count` submits of one task each, over `connections`.
@@ -95,9 +112,18 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn start(site: &StoreSite, has_worker: bool) -> anyhow::Result<Self> {
+        Self::start_with(site, has_worker, Access::Usual).await
+    }
+
+    /// The same for these callers.
+    pub(super) async fn start_with(
+        site: &StoreSite,
+        has_worker: bool,
+        access: Access<'_>,
+    ) -> anyhow::Result<Self> {
         let mut command =
             Command::new(std::env::current_exe().context("cannot find this program")?);
-        site.add_serve_args(&mut command, has_worker);
+        site.add_serve_args(&mut command, has_worker, access);
         let mut process = command
             .args(["--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())

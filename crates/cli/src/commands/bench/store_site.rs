@@ -8,6 +8,7 @@ use duly_core::ports::store::Store;
 use duly_store::clock::SystemClock;
 use tokio::process::Command;
 
+use super::auth::Access;
 use crate::wiring::{self, Database, Embedded};
 
 /// After this time a store without work is idle.
@@ -37,18 +38,24 @@ impl StoreSite {
     }
 
     /// Sets the arguments of a server on this store, with or without a worker.
-    pub(super) fn add_serve_args(&self, command: &mut Command, has_worker: bool) {
+    pub(super) fn add_serve_args(&self, command: &mut Command, has_worker: bool, access: Access) {
+        if let (Self::Folder(folder), Access::Usual) = (self, access) {
+            command.args(["dev", "--data"]).arg(folder);
+            command.args(if has_worker { &[][..] } else { &["--concurrency", "0"] });
+            return;
+        }
+        command.arg("serve").args(if has_worker { &[][..] } else { &["--roles", "api,scheduler"] });
+        match access {
+            Access::Usual | Access::Open => command.arg("--insecure"),
+            Access::Keys(keys) => command.arg("--config").arg(keys.config()),
+        };
+        // Not as an argument, since it may contain a password.
         match self {
             Self::Folder(folder) => {
-                command.args(["dev", "--data"]).arg(folder);
-                command.args(if has_worker { &[][..] } else { &["--concurrency", "0"] });
+                command.env("DULY_STORE", format!("sqlite:{}", folder.join("duly.db").display()))
             }
-            Self::Database(database) => {
-                // Not as an argument, since it may contain a password.
-                command.args(["serve", "--insecure"]).env("DULY_STORE", database.url());
-                command.args(if has_worker { &[][..] } else { &["--roles", "api,scheduler"] });
-            }
-        }
+            Self::Database(database) => command.env("DULY_STORE", database.url()),
+        };
     }
 
     pub(super) async fn remove(self) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ use duly_core::node::Role;
 use self::file::File;
 use crate::args::{LogLevel, ServeArgs};
 use crate::exit::Usage;
-use crate::wiring::{Plan, authenticator, default_name, loopback, tls};
+use crate::wiring::{Plan, authenticator, default_name, guard, loopback, tls};
 
 /// The keys for tokens in a file.
 pub(super) fn read_auth(file: &Path) -> anyhow::Result<Option<AuthConfig>> {
@@ -31,6 +31,7 @@ pub(super) struct Config {
     pub(super) plan: Plan,
     pub(super) listen: SocketAddr,
     pub(super) insecure: bool,
+    pub(super) allow_owner: bool,
     pub(super) log_level: LogLevel,
 }
 
@@ -57,6 +58,9 @@ impl Config {
             // Only this machine can submit tasks.
             outbound.extend(loopback());
         }
+        let outbound_ports = args.allow_ports.or(file.outbound.ports);
+        let guard = guard(outbound.clone(), outbound_ports.clone());
+        let auth = file.auth.as_ref().map(|auth| authenticator(auth, &guard)).transpose()?;
         let plan = Plan {
             name: name(args.name.or(file.name))?,
             roles: distinct(args.roles.or(file.roles).unwrap_or_else(|| Role::ALL.to_vec()))?,
@@ -68,11 +72,11 @@ impl Config {
             session_ttl: args.session_ttl.or(file.session.ttl).unwrap_or(SESSION_TTL),
             loss_limit: args.loss_limit.or(file.worker.loss_limit).unwrap_or(LOSSES),
             outbound,
-            outbound_ports: args.allow_ports.or(file.outbound.ports),
+            outbound_ports,
             allow_shell: args.allow_shell,
             samples: false,
             tenants: Tenants::ByHeader,
-            auth: file.auth.as_ref().map(authenticator).transpose()?,
+            auth,
             limits: file.limits.at(listen),
             tls: file.listen.tls.map(tls).transpose()?,
             schedules: file.schedules.map(schedules::read).transpose()?,
@@ -85,6 +89,7 @@ impl Config {
             plan,
             listen,
             insecure,
+            allow_owner: args.allow_owner.unwrap_or(false),
             log_level: args.log_level.or(file.log.level).unwrap_or(LogLevel::Warn),
         })
     }

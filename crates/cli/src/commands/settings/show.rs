@@ -53,7 +53,8 @@ pub(super) fn table(versions: &[SettingsVersion]) -> String {
 }
 
 fn lines(settings: &SettingsView) -> Vec<(&'static str, String)> {
-    let SettingsView { retries, backoff, worker_concurrency, loss_limit, retention } = settings;
+    let SettingsView { retries, backoff, worker_concurrency, loss_limit, retention, redact } =
+        settings;
     let Backoff { strategy, base_seconds, factor, cap_seconds, jitter } = backoff;
     vec![
         ("retries", retries.to_string()),
@@ -67,6 +68,7 @@ fn lines(settings: &SettingsView) -> Vec<(&'static str, String)> {
         ("retention.success", period(retention.success_seconds)),
         ("retention.failed", period(retention.failed_seconds)),
         ("retention.cancelled", period(retention.cancelled_seconds)),
+        ("redact", redact.join(",")),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Expected, Result};
+use super::{Counted, Expected, Result};
 use crate::name::TenantName;
 use crate::tenant::{Quotas, TenantRecord, TenantSettings};
 
@@ -42,6 +42,17 @@ pub enum TenantChange {
     TooMany,
 }
 
+/// What a tenant may have only so many of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Usage {
+    /// Tasks that wait or are blocked.
+    WaitingTasks,
+    /// Schedules.
+    Schedules,
+    /// Workflows that have not ended.
+    Workflows,
+}
+
 /// Tenants. Who has no record has no limits of its own.
 #[async_trait]
 pub trait TenantRecords {
@@ -55,4 +66,7 @@ pub trait TenantRecords {
     /// was granted goes on. A record that has this content already is not changed, whatever was expected;
     /// one that was expected to be absent counts as created if it was never changed.
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange>;
+
+    /// How many of these a tenant has, counted up to a bound.
+    async fn usage(&self, tenant: &TenantName, of: Usage, up_to: u32) -> Result<Counted>;
 }

@@ -13,6 +13,7 @@ use duly_core::settings::Settings;
 use duly_core::submit::Draft;
 use duly_core::time::Timestamp;
 
+use super::super::submit;
 use super::{ScheduleError, ScheduleView};
 use crate::engine::Engine;
 use crate::slot_run::SlotRunner;
@@ -59,7 +60,7 @@ impl Engine {
         let (slots, more) = find(view.rule.clone(), from, to, limit).await;
         let Some(last) = slots.last().copied() else { return Ok(Backfill::default()) };
         if dry_run {
-            let defaults = self.settings_in_effect().await?.settings;
+            let defaults = self.defaults_of(tenant).await?;
             let before = self.slots_that_ran(&view, &defaults, &slots).await?;
             let slot = |slot| BackfillSlot { slot, ran_before: before.contains(&slot) };
             return Ok(Backfill { slots: slots.into_iter().map(slot).collect(), more, task: None });
@@ -86,7 +87,11 @@ impl Engine {
         (spec.task_type, spec.queue) = (TypeName::backfill(), QueueName::system());
         let unavailable =
             |why: &dyn std::fmt::Display| store::Error::Unavailable { reason: why.to_string() };
-        let answer = self.submit_system(tenant, spec).await.map_err(|error| unavailable(&error))?;
+        let submitted = self.submit_system(tenant, spec).await;
+        let answer = submitted.map_err(|error| match error {
+            submit::Error::Denied(denied) => ScheduleError::Denied(denied),
+            error => unavailable(&error).into(),
+        })?;
         Ok(answer.map_err(|refused| unavailable(&refused))?.task.id)
     }
 

@@ -23,7 +23,8 @@ impl Engine {
         tenant: &TenantName,
         name: &ScheduleName,
     ) -> Result<SlotRecord, ScheduleError> {
-        let defaults = self.settings_in_effect().await?.settings;
+        self.admit_tasks(tenant, 1).await??;
+        let defaults = self.defaults_of(tenant).await?;
         let slot = between_slots(self.store().now().await?);
         let mut version = 0;
         for _ in 0..TRIES {

@@ -57,7 +57,8 @@ fn allow() -> ScheduleDraft {
 
 fn gathered(book: &mut Book, now: i64) -> Batch {
     let due = book.due(at(now), BATCH);
-    gather(book, &due, at(now), &Settings::default())
+    let rules = Rules { defaults: Settings::default(), tenants: AllKnown::default() };
+    gather(book, &due, at(now), &rules)
 }
 
 #[test]

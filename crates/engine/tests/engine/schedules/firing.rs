@@ -166,3 +166,21 @@ crate::stores::with_lost_hints!(
     all: a_workflow_starts_at_its_slot_with_all_its_tasks,
     other_runs_are_decided_when_their_slot_has_come
 );
+
+#[tokio::test(start_paused = true)]
+async fn the_schedules_of_a_suspended_tenant_rest() {
+    use duly_engine::command::tenants::TenantOrder;
+
+    let world = World::new().await;
+    world.put(every("1h")).await;
+    let change = async |order| {
+        world.engine.change_tenant(tenant(), order, Expected::Any).await.unwrap();
+    };
+    change(TenantOrder::Suspend { note: None }).await;
+    pass(MINUTE * 150).await;
+    assert!(world.records().await.is_empty(), "no slot is decided");
+    change(TenantOrder::Resume).await;
+    let ran = world.work(MINUTE).await;
+    assert_eq!(ran.len(), 1, "the misfire rule runs the latest of the two");
+    assert_eq!(world.work(MINUTE * 60).await.len(), 1, "and then it goes on");
+}

@@ -35,7 +35,7 @@ impl Verb for PutSettings {
             .connection
             .prepare_cached("/* settings.forget_old */ DELETE FROM settings WHERE version <= ?")?
             .execute([(current + 1).saturating_sub(SETTINGS_VERSIONS.into())])?;
-        scope.index.settings = self.settings;
+        scope.index.settings = self.settings.clone();
         Ok(Put::Done { version: current + 1 })
     }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PORTS: std::ops::Range<u16> = 12_000..30_000;
 
 /// The directory, and what makes the README's port lead to a free one:
-/// - a `duly` before the real one in `PATH`, which starts `duly dev` on that port;
+/// - a `duly` before the real one in `PATH`, which starts servers on that port;
 /// - `DULY_SERVER`, by which the other commands find it;
 /// - a `.curlrc` that connects there.
 pub(super) struct Stage {
@@ -49,7 +50,8 @@ impl Stage {
         fs::create_dir(directory.join("bin"))?;
         let duly = directory.join("bin/duly");
         let script = format!(
-            "#!/bin/sh\nif [ \"$1\" = dev ]; then shift; set -- dev --listen 127.0.0.1:{port} \"$@\"; fi\n\
+            "#!/bin/sh\ncase $1 in\n\
+             dev|serve) mode=$1; shift; set -- \"$mode\" --listen 127.0.0.1:{port} \"$@\" ;;\nesac\n\
              exec '{}' \"$@\"\n",
             binary().display()
         );
@@ -57,6 +59,11 @@ impl Stage {
         fs::set_permissions(&duly, fs::Permissions::from_mode(0o755))?;
         let curlrc = format!("connect-to = \"127.0.0.1:8080:127.0.0.1:{port}\"\n");
         fs::write(directory.join(".curlrc"), curlrc)
+    }
+
+    /// Writes a file where the lines are run.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        fs::write(self.home().join(name), text).expect("the directory can be written");
     }
 
     fn home(&self) -> PathBuf {
@@ -174,9 +181,12 @@ fn binary() -> PathBuf {
     binary.expect("the binary is not built: run `cargo build -p duly-cli`")
 }
 
+/// Stages of one process have ports of their own.
 fn free_port() -> u16 {
-    let offset = u16::try_from(std::process::id() % u32::from(PORTS.end - PORTS.start));
-    let start = PORTS.start + offset.expect("below the length of the range");
+    static STAGES: AtomicU32 = AtomicU32::new(0);
+    let stage = STAGES.fetch_add(1, Ordering::Relaxed) * 1_000;
+    let offset = (std::process::id() + stage) % u32::from(PORTS.end - PORTS.start);
+    let start = PORTS.start + u16::try_from(offset).expect("below the length of the range");
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     (start..PORTS.end).chain(PORTS.start..start).find(is_free).expect("a free port")
 }
