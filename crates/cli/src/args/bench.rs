@@ -84,7 +84,7 @@ pub(crate) enum Part {
     Rest,
     /// A remote worker over HTTP
     Remote,
-    /// What the check of tokens costs
+    /// What the check of tokens costs, and what slow connections cost others
     Auth,
     /// Idle latency and lateness
     Punctuality,

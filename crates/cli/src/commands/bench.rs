@@ -19,6 +19,7 @@ mod report;
 mod rest;
 mod run;
 mod schedules;
+mod slow;
 mod store_site;
 mod workflows;
 mod world;
@@ -96,7 +97,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Engine, engine::STEPS)
         + of(Part::Rest, rest::STEPS)
         + of(Part::Remote, remote::STEPS)
-        + of(Part::Auth, auth::STEPS)
+        + of(Part::Auth, auth::STEPS + slow::STEPS)
         + of(Part::Punctuality, punctuality::STEPS)
         + of(Part::Recovery, memory::STEPS + recovery::STEPS)
         + of(Part::Workflows, workflows::STEPS)
@@ -131,6 +132,7 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
     }
     if wants(args, Part::Auth) {
         auth::measure(run).await?;
+        slow::measure(run).await?;
     }
     if wants(args, Part::Punctuality) {
         punctuality::measure(run).await?;

@@ -145,6 +145,10 @@ impl Server {
         self.process.id()
     }
 
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
