@@ -284,6 +284,8 @@ impl Seat {
         if let Some(bug) = &self.bug {
             flags.extend(["--planted-bug", bug]);
         }
+        // The database and its only user are made for the run.
+        flags.push("--allow-owner");
         // Tasks call a target on this machine.
         flags.extend(["--allow-net", "127.0.0.0/8"]);
         let node = Node::start_with_keys(duly, &self.name, &store, keys.config()?, &flags).await?;

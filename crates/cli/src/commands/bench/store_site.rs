@@ -47,7 +47,8 @@ impl StoreSite {
         command.arg("serve").args(if has_worker { &[][..] } else { &["--roles", "api,scheduler"] });
         match access {
             Access::Usual | Access::Open => command.arg("--insecure"),
-            Access::Keys(keys) => command.arg("--config").arg(keys.config()),
+            // The user who creates the databases owns their tables.
+            Access::Keys(keys) => command.arg("--allow-owner").arg("--config").arg(keys.config()),
         };
         // Not as an argument, since it may contain a password.
         match self {
