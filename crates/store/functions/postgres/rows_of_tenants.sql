@@ -29,13 +29,19 @@ BEGIN
         ('attempt', by_task), ('log', by_task), ('progress', by_task), ('member', by_workflow),
         ('schedule_position', by_schedule), ('slot', by_schedule)
     ) AS rules (name, condition) LOOP
+        EXECUTE format('GRANT SELECT ON duly.%I TO duly_query', one.name);
+        -- A change waits for all who use the table. The comment tells what is in place.
+        CONTINUE WHEN EXISTS (
+            SELECT FROM pg_catalog.pg_policy p
+            WHERE p.polrelid = format('duly.%I', one.name)::regclass AND p.polname = 'of_tenant'
+              AND obj_description(p.oid, 'pg_policy') = one.condition);
         EXECUTE format('ALTER TABLE duly.%I ENABLE ROW LEVEL SECURITY', one.name);
         EXECUTE format('DROP POLICY IF EXISTS of_all ON duly.%I', one.name);
         EXECUTE format('DROP POLICY IF EXISTS of_tenant ON duly.%I', one.name);
         EXECUTE format('CREATE POLICY of_all ON duly.%I TO duly_engine USING (true)', one.name);
         EXECUTE format('CREATE POLICY of_tenant ON duly.%I FOR SELECT TO duly_query USING ('
                        || one.condition || ')', one.name, one.name);
-        EXECUTE format('GRANT SELECT ON duly.%I TO duly_query', one.name);
+        EXECUTE format('COMMENT ON POLICY of_tenant ON duly.%I IS %L', one.name, one.condition);
     END LOOP;
     GRANT SELECT ON duly.edge, duly.grant_log TO duly_query;
 END

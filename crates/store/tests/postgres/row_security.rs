@@ -84,3 +84,17 @@ async fn s03_no_table_is_open_to_queries_without_a_policy() {
         assert_eq!(refused.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{day}");
     }
 }
+
+/// To create a policy, the server waits for all who use the table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_that_are_in_place_are_not_made_again() {
+    let Some(world) = World::new().await else { return };
+    let (client, _driver) = world.scratch.connect().await;
+    let policies = "SELECT array_agg(oid ORDER BY oid)::text FROM pg_catalog.pg_policy";
+    let before = texts(&client, policies).await;
+    client.batch_execute("SELECT duly.grant_rights()").await.unwrap();
+    assert_eq!(texts(&client, policies).await, before);
+    client.batch_execute("COMMENT ON POLICY of_tenant ON duly.slot IS 'other'").await.unwrap();
+    client.batch_execute("SELECT duly.grant_rights()").await.unwrap();
+    assert_ne!(texts(&client, policies).await, before, "a policy that has changed is made again");
+}
