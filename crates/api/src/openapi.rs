@@ -1,5 +1,6 @@
 //! The description of the interface, collected from the handlers.
 
+mod nullable;
 mod security;
 
 use utoipa::OpenApi;
@@ -41,7 +42,10 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         item.get.iter_mut().for_each(|operation| add_problems(operation, &[BAD_PARAMETER]));
         operations(item).for_each(security::describe);
     }
-    OpenApiRouter::with_openapi(Described::openapi()).nest("/v1", routes).merge(health)
+    let mut all =
+        OpenApiRouter::with_openapi(Described::openapi()).nest("/v1", routes).merge(health);
+    all.get_openapi_mut().components.iter_mut().for_each(nullable::describe);
+    all
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
