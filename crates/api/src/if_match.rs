@@ -2,6 +2,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
+use duly_core::ports::store::Expected;
 
 use crate::error::{ApiError, Code};
 use crate::query::invalid;
@@ -22,6 +23,14 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
             .map(Some)
             .ok_or_else(|| invalid("the header If-Match must be one version, such as \"7\", or *")),
     }
+}
+
+/// The version that `If-Match` asks for, where the header may be left out.
+pub(crate) fn expected(headers: &HeaderMap) -> Result<Expected, ApiError> {
+    if !headers.contains_key(IF_MATCH) {
+        return Ok(Expected::Any);
+    }
+    Ok(read(headers)?.map_or(Expected::Any, Expected::Version))
 }
 
 /// What a change of something that has a name asks for.

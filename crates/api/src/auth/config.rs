@@ -50,7 +50,7 @@ pub struct KeyConfig {
 /// How a token is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 pub enum Algorithm {
-    /// HMAC with SHA-256: whoever checks tokens can also sign them.
+    /// HMAC with SHA-256: a node that checks tokens can also sign them.
     HS256,
     /// RSA, PKCS #1 v1.5, with SHA-256.
     RS256,

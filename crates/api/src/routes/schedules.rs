@@ -13,11 +13,10 @@ pub(crate) mod trigger;
 
 use axum::extract::Path;
 use axum::http::header::ETAG;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::{ScheduleView, SlotTime};
 use duly_core::name::ScheduleName;
-use duly_core::ports::store::Expected;
 use duly_core::redact::Redaction;
 use duly_core::schedule::Rule;
 use duly_core::time::Timestamp;
@@ -28,7 +27,6 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::if_match;
 use crate::redacted::mask_schedule;
 use crate::routes::PathId;
 
@@ -50,14 +48,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 fn schedule_name(name: PathId) -> Result<ScheduleName, ApiError> {
     let name = name.ok().and_then(|Path(name)| ScheduleName::new(&name).ok());
     name.ok_or_else(ApiError::schedule_not_found)
-}
-
-/// What the header `If-Match` says of a schedule that is to be there.
-fn expected(headers: &HeaderMap) -> Result<Expected, ApiError> {
-    if !headers.contains_key(axum::http::header::IF_MATCH) {
-        return Ok(Expected::Any);
-    }
-    Ok(if_match::read(headers)?.map_or(Expected::Any, Expected::Version))
 }
 
 fn view(found: schedules::ScheduleView, redaction: &Redaction) -> ScheduleView {

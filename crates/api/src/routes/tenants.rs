@@ -6,19 +6,17 @@ pub(crate) mod put;
 pub(crate) mod switch;
 
 use axum::extract::Path;
-use axum::http::header::{ETAG, IF_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::header::ETAG;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use duly_client::wire::TenantView;
 use duly_core::name::TenantName;
-use duly_core::ports::store::Expected;
 use duly_core::tenant::TenantRecord;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
-use crate::if_match;
 use crate::routes::PathId;
 
 /// The routes of this noun.
@@ -38,14 +36,6 @@ fn tenant_name(name: PathId) -> Result<TenantName, ApiError> {
 fn absent() -> ApiError {
     let detail = "there is no record of this tenant: it has no quotas and is not suspended";
     ApiError::new(Code::TenantNotFound, detail)
-}
-
-/// What the header `If-Match` says; it may be left out.
-fn expected(headers: &HeaderMap) -> Result<Expected, ApiError> {
-    if !headers.contains_key(IF_MATCH) {
-        return Ok(Expected::Any);
-    }
-    Ok(if_match::read(headers)?.map_or(Expected::Any, Expected::Version))
 }
 
 /// A record with its version in the header.

@@ -30,7 +30,7 @@ async fn s20_a_caller_that_asks_too_much_waits() {
     let refused = ask(&router, get("/tasks")).await;
     assert_eq!(refused.problem().1, "RATE_LIMITED");
     assert_eq!(refused.headers["retry-after"], "1");
-    // Whoever writes another address into the header is still the same caller.
+    // A caller who writes another address into the header is still the same caller.
     for spoofed in ["203.0.113.1", "203.0.113.2"] {
         let asked = request(axum::http::Method::GET, "/tasks", &[("x-forwarded-for", spoofed)]);
         assert_eq!(ask(&router, asked).await.status, 429);

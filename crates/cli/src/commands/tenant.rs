@@ -58,7 +58,7 @@ async fn get(args: &TenantNameArgs) -> anyhow::Result<Ending> {
 async fn put(args: &TenantPutArgs) -> anyhow::Result<Ending> {
     let client = connect(&args.client)?;
     let tenant = match change(&client, args).await {
-        // Somebody else has changed it in between.
+        // Another admin has changed it in between.
         Err(error) if error.code() == Some("VERSION_MISMATCH") => change(&client, args).await?,
         answer => answer?,
     };

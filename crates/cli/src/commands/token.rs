@@ -11,7 +11,7 @@ use crate::args::{TokenCommand, TokenCreateArgs};
 use crate::exit::{Ending, Usage};
 use crate::output;
 
-/// The longest life of a token: whoever needs more should use an API key, which can be revoked.
+/// The longest life of a token: a caller who needs more should use an API key, which can be revoked.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// Characters of a subject.
 const SUBJECT_CHARS: usize = 200;

@@ -5,6 +5,7 @@ use std::path::Path;
 use duly_store::clock::SystemClock;
 use duly_store::postgres::scratch::{self, Scratch};
 use duly_testkit::command::{self, Ended};
+use duly_testkit::keys::Keys;
 use duly_testkit::node::Node;
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
@@ -88,11 +89,8 @@ async fn a_user_without_rights_is_told_which() -> anyhow::Result<()> {
 async fn s03_a_node_with_keys_does_not_run_as_an_owner_or_a_superuser() -> anyhow::Result<()> {
     let Some((_scratch, url)) = database().await else { return Ok(()) };
     let folder = tempfile::tempdir()?;
-    let config = folder.path().join("duly.yaml");
-    let secret = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
-    let key = format!("auth: {{keys: [{{id: k, algorithm: HS256, secret: {secret}}}]}}\n");
-    std::fs::write(&config, key)?;
-    let config = config.to_str().expect("a plain path");
+    let keys = Keys::write(Path::new(DULY), folder.path())?;
+    let config = keys.config()?;
     let (owner, node) =
         (format!("duly_owner_{}", std::process::id()), format!("duly_node_{}", std::process::id()));
     order(

@@ -115,7 +115,7 @@ impl Engine {
                     return Ok((*record, created));
                 }
                 TenantChange::TooMany => return Err(Error::TooMany),
-                // Somebody else was faster, and the caller did not name a version.
+                // Another change was faster, and the caller did not name a version.
                 TenantChange::Conflict { version: now }
                     if expected == Expected::Any && now != version => {}
                 TenantChange::Conflict { version } => return Err(Error::Conflict { version }),

@@ -315,7 +315,7 @@ async fn a_worker_that_beats_while_it_leaves_is_gone() {
     let mut leaves = Box::pin(world.engine.leave(&tenant, leaver.session));
     must_wait(&mut leaves).await;
     leaver.beat(&[]).await.unwrap();
-    // Whoever looks at the sessions now does so before the end.
+    // A loop that looks at the sessions now does so before the end.
     settle().await;
     world.faults.go_on();
     leaves.await.unwrap();

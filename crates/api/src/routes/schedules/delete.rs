@@ -3,11 +3,12 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 
-use super::{expected, schedule_name};
+use super::schedule_name;
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::if_match;
 use crate::responses::{ScheduleManaged, ScheduleMismatch, ScheduleNotFound};
 use crate::routes::PathId;
 
@@ -35,7 +36,7 @@ pub(crate) async fn delete_schedule(
     name: PathId,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    let (name, expected) = (schedule_name(name)?, expected(&headers)?);
+    let (name, expected) = (schedule_name(name)?, if_match::expected(&headers)?);
     app.acting(&caller).delete_schedule(&caller.tenant, &name, expected).await?;
     Ok(StatusCode::NO_CONTENT)
 }

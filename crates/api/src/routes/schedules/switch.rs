@@ -6,14 +6,14 @@ use axum::response::Response;
 use duly_client::wire::{PauseRequest, ScheduleView};
 use duly_core::schedule::ScheduleStatus;
 
-use super::{answer, expected, schedule_name};
+use super::{answer, schedule_name};
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{ScheduleManaged, ScheduleMismatch, ScheduleNotFound, UnexpectedFields};
 use crate::routes::PathId;
-use crate::{body, fields, order_fields};
+use crate::{body, fields, if_match, order_fields};
 
 /// Pause a schedule
 ///
@@ -45,7 +45,7 @@ pub(crate) async fn pause_schedule(
 ) -> Result<Response, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     let note = Some(order_fields::note(&body.bytes)?).filter(|note| !note.is_empty());
-    let (name, expected) = (schedule_name(name)?, expected(&headers)?);
+    let (name, expected) = (schedule_name(name)?, if_match::expected(&headers)?);
     let paused = ScheduleStatus::Paused;
     let found =
         app.acting(&caller).switch_schedule(&caller.tenant, &name, paused, note, expected).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn resume_schedule(
 ) -> Result<Response, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
-    let (name, expected) = (schedule_name(name)?, expected(&headers)?);
+    let (name, expected) = (schedule_name(name)?, if_match::expected(&headers)?);
     let active = ScheduleStatus::Active;
     let found =
         app.acting(&caller).switch_schedule(&caller.tenant, &name, active, None, expected).await?;

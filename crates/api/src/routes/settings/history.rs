@@ -37,7 +37,7 @@ pub(crate) async fn list_settings(
 ) -> Result<Json<SettingsPage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, SETTINGS_VERSIONS)?;
-    // The settings are those of the installation, whoever asks.
+    // The settings are those of the installation, for each caller.
     let tenant = TenantName::default_tenant();
     let scope = Scope { tenant: &tenant, filter: "" };
     let place =

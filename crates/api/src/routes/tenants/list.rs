@@ -38,7 +38,7 @@ pub(crate) async fn list_tenants(
 ) -> Result<Json<TenantPage>, ApiError> {
     let [limit, cursor] = query::read(&uri, ["limit", "cursor"])?;
     let limit = query::limit(limit, DEFAULT_PAGE, PAGE)?;
-    // The list is that of the installation, whoever asks.
+    // The list is that of the installation, for each caller.
     let tenant = TenantName::default_tenant();
     let scope = Scope { tenant: &tenant, filter: "" };
     let after = cursor.map(|cursor| cursor::decode(scope, &cursor)).transpose()?;

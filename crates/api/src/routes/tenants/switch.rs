@@ -6,14 +6,14 @@ use axum::response::Response;
 use duly_client::wire::{PauseRequest, Problem, TenantView};
 use duly_engine::command::tenants::TenantOrder;
 
-use super::{absent, answer, expected, tenant_name};
+use super::{absent, answer, tenant_name};
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::responses::{InstallationOnly, TenantMismatch, TenantNotFound, UnexpectedFields};
 use crate::routes::PathId;
-use crate::{body, fields, order_fields};
+use crate::{body, fields, if_match, order_fields};
 
 /// Suspend a tenant
 ///
@@ -47,7 +47,7 @@ pub(crate) async fn suspend_tenant(
     let body = body::read_optional_json(&app, request).await?;
     let note = order_fields::note(&body.bytes)?;
     let note = (!note.is_empty()).then_some(note);
-    let (name, expected) = (tenant_name(name)?, expected(&headers)?);
+    let (name, expected) = (tenant_name(name)?, if_match::expected(&headers)?);
     let order = TenantOrder::Suspend { note };
     let (record, _) = app.acting(&caller).change_tenant(name, order, expected).await?;
     Ok(answer(StatusCode::OK, record))
@@ -82,7 +82,7 @@ pub(crate) async fn resume_tenant(
 ) -> Result<Response, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
-    let (name, expected) = (tenant_name(name)?, expected(&headers)?);
+    let (name, expected) = (tenant_name(name)?, if_match::expected(&headers)?);
     app.engine.tenant(&name).await?.ok_or_else(absent)?;
     let (record, _) =
         app.acting(&caller).change_tenant(name, TenantOrder::Resume, expected).await?;
