@@ -13,6 +13,7 @@ pub mod back_off;
 pub mod bulk;
 pub mod duration;
 pub mod error_group;
+pub mod event;
 pub mod filter;
 pub mod http_header;
 pub mod id;

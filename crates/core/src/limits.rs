@@ -235,3 +235,19 @@ pub const TENANTS: u32 = 10_000;
 pub const REDACT_PATHS: usize = 100;
 /// Characters of one such path.
 pub const REDACT_CHARS: usize = 200;
+/// Characters of the name of a sink of events.
+pub const SINK_NAME_CHARS: usize = 120;
+/// Sinks: each writer of events reads what all of them want.
+pub const SINKS: u32 = 1_000;
+/// What one sink may subscribe to.
+pub const SUBSCRIPTIONS: usize = 20;
+/// Stored rows of events that one read looks at.
+pub const EVENT_ROWS: u32 = 200;
+/// Events of one stored row: a larger change is stored as several rows.
+pub const EVENTS_PER_ROW: usize = 1_000;
+/// How long the events of a stream are kept for those who come back.
+pub const STREAM_WINDOW: Duration = Duration::from_secs(5 * 60);
+/// Rows that a sink may be behind before it is suspended.
+pub const SINK_ROWS: u64 = 1_000_000;
+/// How far a sink may be behind before it is suspended.
+pub const SINK_AGE: Duration = Duration::from_secs(3 * 24 * 60 * 60);

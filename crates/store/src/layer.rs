@@ -4,6 +4,8 @@
 //! The arguments of a call are cloned for each time it is made; payloads are shared. A store that is
 //! not wrapped costs nothing.
 
+mod outbox;
+
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
@@ -86,6 +88,11 @@ pub trait Layer: Send + Sync {
     fn revocation<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, ()> {
         inner.revocation()
     }
+
+    /// Waits for a hint that events were written; see [`duly_core::ports::store::Outbox::event_hint`].
+    fn event_hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, ()> {
+        inner.event_hint()
+    }
 }
 
 /// A layer that its owner keeps a handle to.
@@ -108,6 +115,10 @@ impl<L: Layer> Layer for Arc<L> {
 
     fn revocation<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, ()> {
         L::revocation(self, inner)
+    }
+
+    fn event_hint<'a>(&'a self, inner: &'a dyn Store) -> BoxFuture<'a, ()> {
+        L::event_hint(self, inner)
     }
 }
 

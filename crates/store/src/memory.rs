@@ -11,6 +11,7 @@ mod leases;
 mod list;
 mod model;
 mod nodes;
+mod outbox;
 mod queues;
 mod reports;
 mod retention;

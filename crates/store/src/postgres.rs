@@ -27,6 +27,7 @@ mod node;
 mod nodes;
 mod notifier;
 mod open;
+mod outbox;
 mod page;
 mod partitions;
 mod pauses;

@@ -15,6 +15,7 @@ mod links;
 mod list;
 mod lock;
 mod migrate;
+mod no_outbox;
 mod nodes;
 mod open;
 mod page;

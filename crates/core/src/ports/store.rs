@@ -15,6 +15,7 @@ mod hint;
 mod keys;
 mod leader;
 mod nodes;
+mod outbox;
 mod queues;
 mod reports;
 mod retention;
@@ -49,6 +50,10 @@ pub use self::hint::Hint;
 pub use self::keys::{Keys, ListKeys, NewKey};
 pub use self::leader::{Leader, Leadership};
 pub use self::nodes::{JoinNode, NodeState, Nodes};
+pub use self::outbox::{
+    EventPage, Events, HeldSink, HoldSinks, Lag, Outbox, PassEvents, PutSink, ReadEvents, Relay,
+    SinkChange, SinkState, StoredEvent, Suspension, Tidied, TidyEvents,
+};
 pub use self::queues::{
     Counted, ListQueues, Pause, PauseQueue, QueueList, QueuePosition, QueueState, Queues,
 };
@@ -506,6 +511,7 @@ pub trait Store:
     + AuditLog
     + Keys
     + TenantRecords
+    + Outbox
     + StoreHealth
     + Send
     + Sync
@@ -531,6 +537,7 @@ impl<T> Store for T where
         + AuditLog
         + Keys
         + TenantRecords
+        + Outbox
         + StoreHealth
         + Send
         + Sync

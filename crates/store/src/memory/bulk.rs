@@ -20,7 +20,7 @@ impl Bulk for MemoryStore {
     }
 
     async fn delete(&self, order: DeleteTasks) -> Result<Vec<Controlled>> {
-        Ok(self.order(|| order.audited(), |model, _| model.delete(&order)))
+        Ok(self.order(|| order.audited(), |model, now| model.delete(&order, now)))
     }
 
     async fn carry_out(&self, step: BulkStep) -> Result<Option<Vec<Controlled>>> {
@@ -53,7 +53,7 @@ impl Model {
     }
 
     /// A task that is gone was deleted before.
-    fn delete(&mut self, order: &DeleteTasks) -> Vec<Controlled> {
+    fn delete(&mut self, order: &DeleteTasks, now: Timestamp) -> Vec<Controlled> {
         let early = |ended: Timestamp| order.before.is_none_or(|before| ended < before);
         let mut answers = Vec::new();
         for id in &order.tasks {
@@ -65,7 +65,7 @@ impl Model {
                     Controlled::Conflict { status: task.status }
                 }
                 Some(_) => {
-                    self.deleted(*id);
+                    self.deleted(*id, now);
                     Controlled::Done
                 }
                 None => Controlled::Done,
@@ -82,7 +82,7 @@ impl Model {
             Order::Cancel(order) => self.cancel(order, now),
             Order::Retry(order) => self.retry(order, now),
             Order::Replay(order) => self.replay(order, now),
-            Order::Delete(order) => self.delete(order),
+            Order::Delete(order) => self.delete(order, now),
         };
         let carried_out = answers.iter().filter(|answer| **answer == Controlled::Done).count();
         let done = step.progress.done + carried_out as u64;

@@ -76,6 +76,7 @@ impl Model {
         let unhandled = failed.into_iter().filter(|task| !self.is_handled(*task)).count() as u64;
         self.workflows.get_mut(&id).expect("looked up above").end(unhandled, now);
         self.failing.remove(&id);
+        self.tell_of_ended_workflow(id, now);
     }
 
     /// Lets a task start whose every edge is satisfied.
@@ -90,7 +91,7 @@ impl Model {
         }
         let delay = self.delays.remove(&id).flatten();
         let run_at = delay.map_or(task.run_at.max(now), |delay| now.plus(delay));
-        self.unblocked(id, run_at);
+        self.unblocked(id, run_at, now);
         self.released = Some(self.released.map_or(run_at, |earliest| earliest.min(run_at)));
     }
 
@@ -241,7 +242,7 @@ impl Model {
             return;
         }
         let success = self.named(&self.tasks[&id]).success();
-        self.replayed(id, now);
+        self.replayed(id, now, now);
         if self.edges_to(id).iter().any(|(_, state)| *state != EdgeState::Satisfied) {
             self.blocked(id);
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duly_core::event::EventKind;
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
@@ -58,7 +59,7 @@ impl Model {
             return false;
         }
         task.payload = Arc::clone(payload.unwrap_or(&task.payload));
-        self.replayed(order.task, order.run_at.unwrap_or(now).max(now));
+        self.replayed(order.task, order.run_at.unwrap_or(now).max(now), now);
         true
     }
 
@@ -66,8 +67,9 @@ impl Model {
         self.each(&order.tenant, &order.tasks, |model, id| {
             let task = model.tasks.get_mut(&id).expect("it was found");
             let waits = task.status == Status::Pending && task.charged > 0;
-            if waits {
-                task.run_at = task.run_at.min(now);
+            if waits && task.run_at > now {
+                task.run_at = now;
+                model.tell(EventKind::TaskEdited, id, now);
             }
             waits
         })
@@ -90,6 +92,7 @@ impl Model {
             task.retries = retries.unwrap_or(task.retries);
             task.timeout = timeout.or(task.timeout);
             task.labels = labels.clone().unwrap_or_else(|| task.labels.clone());
+            model.tell(EventKind::TaskEdited, id, now);
             true
         });
         answers[0]

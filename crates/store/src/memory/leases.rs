@@ -99,13 +99,13 @@ impl Model {
             Outcome::Retry { error, entropy, after } if task.charged <= task.retries => {
                 task.error = Some(error.clone());
                 task.run_at = now.plus(task.back_off.wait_or(*after, task.charged, *entropy));
-                self.waiting(id, Event::Retry);
+                self.waiting(id, Event::Retry, now);
             }
             Outcome::Fail { error } | Outcome::Retry { error, .. } => {
                 let end = End { at: now, result: None, error: Some(error.clone()) };
                 self.ended(id, Event::Fail, end);
             }
-            Outcome::Release => self.waiting(id, Event::Release),
+            Outcome::Release => self.waiting(id, Event::Release, now),
         }
     }
 

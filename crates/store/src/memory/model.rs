@@ -20,6 +20,7 @@ use duly_core::workflow::Workflow;
 
 use super::cascade::StoredEdge;
 use super::keys::ApiKeys;
+use super::outbox::Outbox;
 use super::schedules::Schedules;
 
 pub(super) struct Model {
@@ -65,6 +66,7 @@ pub(super) struct Model {
     pub(super) counted: u64,
     pub(super) api_keys: ApiKeys,
     pub(super) tenants: BTreeMap<TenantName, TenantRecord>,
+    pub(super) outbox: Outbox,
 }
 
 /// A batch of leases.
@@ -129,6 +131,7 @@ impl Model {
             counted: 0,
             api_keys: ApiKeys::new(),
             tenants: BTreeMap::new(),
+            outbox: Outbox::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use duly_core::event::Event;
 use duly_core::id::TaskId;
 use duly_core::limits::{COUNT_ROWS, PAUSED_QUEUES, QUEUE_LANES};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
@@ -36,7 +37,7 @@ impl Queues for MemoryStore {
 
     async fn resume_queue(&self, tenant: &TenantName, queue: &QueueName) -> Result<bool> {
         let audited = || audited::resume_queue(tenant, queue);
-        let hint = self.order(audited, |model, _| model.resume(tenant, queue));
+        let hint = self.order(audited, |model, now| model.resume(tenant, queue, now));
         self.hint_at(hint.flatten());
         Ok(hint.is_some())
     }
@@ -113,17 +114,28 @@ impl Model {
             return false;
         }
         let key = (tenant, queue);
-        let since = self.paused.get(&key).map_or(now, |pause| pause.since);
+        let known = self.paused.get(&key);
+        let since = known.map_or(now, |pause| pause.since);
+        if known.is_none_or(|pause| pause.note != note) {
+            self.emit(Event::queue_paused(&key.0, &key.1, &note, now));
+        }
         self.paused.insert(key, Pause { since, note });
         true
     }
 
     /// Nothing if there is no such queue; else when something in it is due, if anything waits.
-    fn resume(&mut self, tenant: &TenantName, queue: &QueueName) -> Option<Option<Timestamp>> {
+    fn resume(
+        &mut self,
+        tenant: &TenantName,
+        queue: &QueueName,
+        now: Timestamp,
+    ) -> Option<Option<Timestamp>> {
         if !self.queue_names(tenant).contains(queue) {
             return None;
         }
-        self.paused.remove(&(tenant.clone(), queue.clone()));
+        if self.paused.remove(&(tenant.clone(), queue.clone())).is_some() {
+            self.emit(Event::queue_resumed(tenant, queue, now));
+        }
         let waiting = self.tasks_in(tenant, queue).filter(|task| task.status == Status::Pending);
         Some(waiting.map(|task| task.run_at).min())
     }

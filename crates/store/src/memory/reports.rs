@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use duly_core::event::EventKind;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::{
     ATTEMPTS, LOG_BYTES, LOG_EXCERPT_BYTES, LOG_PIECE_BYTES, LOG_PIECE_OVERHEAD, LOG_PIECES,
@@ -42,6 +43,7 @@ impl Model {
             if answer == Reported::Done {
                 if let Some(progress) = progress {
                     self.write_progress(*task, progress, now);
+                    self.tell(EventKind::TaskProgressed, *task, now);
                 }
                 if let Some(chunk) = log {
                     self.write_log(*task, chunk, now);

@@ -11,7 +11,7 @@ use super::model::Model;
 #[async_trait]
 impl Expiry for MemoryStore {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
-        Ok(self.model.lock().sweep(&sweep))
+        Ok(self.model.lock().sweep(&sweep, self.clock.now()))
     }
 
     async fn forget_sessions(&self, before: Timestamp) -> Result<u32> {
@@ -20,7 +20,7 @@ impl Expiry for MemoryStore {
 }
 
 impl Model {
-    fn sweep(&mut self, sweep: &Sweep) -> Swept {
+    fn sweep(&mut self, sweep: &Sweep, now: Timestamp) -> Swept {
         let Some(latest) = sweep.latest() else { return Swept { deleted: 0, next: None } };
         let (mut looked, mut next, mut expired) = (0, None, Vec::new());
         for (id, task) in &self.tasks {
@@ -44,7 +44,7 @@ impl Model {
             }
         }
         for id in &expired {
-            self.deleted(*id);
+            self.deleted(*id, now);
         }
         Swept { deleted: u32::try_from(expired.len()).expect("bounded"), next }
     }

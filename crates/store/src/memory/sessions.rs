@@ -98,7 +98,7 @@ impl Model {
             self.tasks.values().filter(|task| holds(task, id)).map(|task| task.id).collect();
         for task in &held {
             if ending == Ending::Closed || unstarted.contains(task) {
-                self.release(*task);
+                self.release(*task, now);
             } else {
                 self.lose(*task, now);
             }
@@ -155,10 +155,10 @@ impl Model {
         }
     }
 
-    fn release(&mut self, id: TaskId) {
+    fn release(&mut self, id: TaskId, now: Timestamp) {
         let task = self.tasks.get_mut(&id).expect("it runs");
         task.session = None;
-        self.waiting(id, Event::Release);
+        self.waiting(id, Event::Release, now);
     }
 
     fn lose(&mut self, id: TaskId, now: Timestamp) {
@@ -169,7 +169,7 @@ impl Model {
         task.losses = losses;
         task.session = None;
         if losses < limit {
-            self.waiting(id, Event::Lose);
+            self.waiting(id, Event::Lose, now);
         } else {
             let error = Some(Failure::worker_lost(losses));
             self.ended(id, Event::Abandon, End { at: now, result: None, error });
@@ -192,7 +192,7 @@ impl Model {
         }
         for id in self.unacknowledged(reap.unacknowledged_before) {
             reaped.taken_back.extend(self.taken_back(id));
-            self.release(id);
+            self.release(id, now);
             hint = earliest(hint, self.tasks[&id].run_at);
         }
         self.settle(now);

@@ -1,6 +1,7 @@
 //! The reference model's settings: all versions that are kept, oldest first.
 
 use async_trait::async_trait;
+use duly_core::event::Event;
 use duly_core::limits::SETTINGS_VERSIONS;
 use duly_core::ports::store::{
     ListSettings, Put, PutSettings, Result, SettingsLog, VersionedSettings,
@@ -56,6 +57,7 @@ impl Model {
         self.settings.push(VersionedSettings { version, settings, changed_at, comment });
         let surplus = self.settings.len().saturating_sub(SETTINGS_VERSIONS as usize);
         self.settings.drain(..surplus);
+        self.emit(Event::settings_changed(version, now));
         Put::Done { version }
     }
 }

@@ -40,7 +40,11 @@ impl Model {
             let known = self.schedules.all[&decide.schedule].slots.get(slot).copied();
             let outcome = match known {
                 Some(known) => known,
-                None => self.decide_slot(decide, order, now, &mut cancelled),
+                None => {
+                    let outcome = self.decide_slot(decide, order, now, &mut cancelled);
+                    self.tell_of_slot(decide.schedule, *slot, outcome, now);
+                    outcome
+                }
             };
             let stored = self.schedules.all.get_mut(&decide.schedule).expect("found above");
             stored.slots.insert(*slot, outcome);
@@ -168,7 +172,7 @@ impl Model {
             self.settle(now);
             // A task of a client may wait for it, and is to find it.
             if !self.has_open_children(task) {
-                self.deleted(task);
+                self.deleted(task, now);
             }
             self.schedules.all.get_mut(&id).expect("found above").slots.remove(&slot);
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use duly_core::event::EventKind;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Lease;
 use duly_core::state::{Event, Status, transition};
@@ -33,14 +34,21 @@ impl Model {
             stored.status = Status::Blocked;
             self.delays.insert(task.id, task.delay);
         }
+        let epoch = std::mem::replace(&mut stored.epoch, 0);
         self.tasks.insert(task.id, stored);
+        self.tell(EventKind::TaskCreated, task.id, now);
+        if holder.is_some() {
+            self.stored_task(task.id).epoch = epoch;
+            self.tell(EventKind::TaskStarted, task.id, now);
+        }
     }
 
     /// BLOCKED → PENDING.
-    pub(super) fn unblocked(&mut self, id: TaskId, run_at: Timestamp) {
+    pub(super) fn unblocked(&mut self, id: TaskId, run_at: Timestamp, now: Timestamp) {
         let task = self.stored_task(id);
         task.status = next(task.status, Event::Unblock);
         task.run_at = run_at;
+        self.tell(EventKind::TaskUnblocked, id, now);
     }
 
     /// PENDING → RUNNING.
@@ -49,14 +57,21 @@ impl Model {
         grant(task, session, now);
         let (lease, deadline) = (lease(task), deadline(task));
         self.deadlines.insert(id, deadline);
+        self.tell(EventKind::TaskStarted, id, now);
         self.with_children(lease)
     }
 
     /// RUNNING → PENDING, by a retry, a release or a loss.
-    pub(super) fn waiting(&mut self, id: TaskId, event: Event) {
+    pub(super) fn waiting(&mut self, id: TaskId, event: Event, now: Timestamp) {
         let task = self.stored_task(id);
         task.status = next(task.status, event);
         assert_eq!(task.status, Status::Pending);
+        let kind = match event {
+            Event::Retry => EventKind::TaskRetried,
+            Event::Lose => EventKind::TaskLost,
+            _ => EventKind::TaskReleased,
+        };
+        self.tell(kind, id, now);
     }
 
     /// BLOCKED, PENDING or RUNNING → SUCCESS, FAILED or CANCELLED.
@@ -67,12 +82,18 @@ impl Model {
         task.finished_at = Some(end.at);
         task.result = end.result;
         task.error = end.error;
+        let kind = match task.status {
+            Status::Success => EventKind::TaskSucceeded,
+            Status::Failed => EventKind::TaskFailed,
+            _ => EventKind::TaskCancelled,
+        };
         self.delays.remove(&id);
         self.unsettled.push(id);
+        self.tell(kind, id, end.at);
     }
 
     /// SUCCESS, FAILED or CANCELLED → PENDING, as the next run.
-    pub(super) fn replayed(&mut self, id: TaskId, run_at: Timestamp) {
+    pub(super) fn replayed(&mut self, id: TaskId, run_at: Timestamp, now: Timestamp) {
         let task = self.stored_task(id);
         *task = Task {
             status: next(task.status, Event::Replay),
@@ -90,6 +111,7 @@ impl Model {
             ..task.clone()
         };
         self.reopen(id);
+        self.tell(EventKind::TaskReplayed, id, now);
     }
 
     /// SUCCESS, FAILED or CANCELLED → BLOCKED, as the next run, which was just opened: the task waits
@@ -102,7 +124,8 @@ impl Model {
     }
 
     /// SUCCESS, FAILED or CANCELLED → gone, with everything about the task.
-    pub(super) fn deleted(&mut self, id: TaskId) {
+    pub(super) fn deleted(&mut self, id: TaskId, now: Timestamp) {
+        self.tell(EventKind::TaskDeleted, id, now);
         if let Some(task) = self.tasks.remove(&id) {
             self.untie(&task);
         }

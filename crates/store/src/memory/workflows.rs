@@ -120,6 +120,7 @@ impl Model {
             open: 0,
             cancelled: None,
         };
+        self.tell_of_new_workflow(&workflow, now);
         self.workflows.insert(new.id, workflow);
         if let (Some(key), Some(idempotency)) = (key, &new.idempotency) {
             let known = Key { names: new.id, body: idempotency.body, created_at: now };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::Result;
+use crate::event::Event;
 use crate::id::{ScheduleId, SessionId, TaskId};
 use crate::name::{ScheduleName, TenantName};
 use crate::schedule::{Definition, Overlap, Schedule, ScheduleStatus, SkipReason, SlotRun};
@@ -156,6 +157,21 @@ pub enum SlotOutcome {
     Ran(SlotRun),
     /// It was skipped.
     Skipped(SkipReason),
+}
+
+impl SlotOutcome {
+    /// What there is to tell of it, about a slot of this schedule.
+    pub fn event(
+        self,
+        (tenant, schedule): (&TenantName, &ScheduleName),
+        slot: Timestamp,
+        at: Timestamp,
+    ) -> Event {
+        match self {
+            Self::Ran(run) => Event::schedule_fired(tenant, schedule, (slot, run), at),
+            Self::Skipped(why) => Event::schedule_skipped(tenant, schedule, (slot, why), at),
+        }
+    }
 }
 
 /// What became of the slots of one schedule.
