@@ -15,9 +15,9 @@ mod links;
 mod list;
 mod lock;
 mod migrate;
-mod no_outbox;
 mod nodes;
 mod open;
+mod outbox;
 mod page;
 #[cfg(feature = "planted-bugs")]
 mod planted;
@@ -59,7 +59,7 @@ use duly_core::ports::store::{
 use duly_core::task::{Attempt, Task};
 use duly_core::time::Timestamp;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 pub use self::examine::{Damaged, examine};
 pub use self::lock::holder;
@@ -104,6 +104,7 @@ pub struct Shared {
     readers: Arc<Readers>,
     clock: Arc<dyn Clock>,
     hints: Arc<Hints>,
+    events_written: Arc<Notify>,
     health: Health,
     log: Arc<checkpoint::Log>,
     reclaimed: usize,
@@ -132,6 +133,7 @@ impl SqliteStore {
         let checkpointer = checkpointer.map_err(broken)?;
         let log = Arc::clone(checkpointer.log());
         let hints = Arc::new(Hints::default());
+        let events_written = Arc::new(Notify::new());
         // Why a file cannot be opened is for the caller to say, not for the log.
         let health = Arc::new(Mutex::new(Some("it is being opened".to_owned())));
         #[cfg(feature = "planted-bugs")]
@@ -142,6 +144,7 @@ impl SqliteStore {
             clock: Arc::clone(&clock),
             rules,
             hints: Arc::clone(&hints),
+            events_written: Arc::clone(&events_written),
             health: Arc::clone(&health),
             checkpointer,
             #[cfg(feature = "planted-bugs")]
@@ -165,6 +168,7 @@ impl SqliteStore {
             readers: Arc::new(Readers::new(path.to_owned())),
             clock,
             hints,
+            events_written,
             health,
             log,
             reclaimed,

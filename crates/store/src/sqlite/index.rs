@@ -6,6 +6,7 @@ pub(super) mod grants;
 pub(super) mod heads;
 pub(super) mod lanes;
 pub(super) mod sessions;
+pub(super) mod sinks;
 
 use duly_core::id::SessionId;
 use duly_core::limits::PAUSED_QUEUES;
@@ -19,6 +20,7 @@ use self::grants::Grants;
 use self::heads::Heads;
 use self::lanes::{LaneId, Lanes};
 use self::sessions::Sessions;
+use self::sinks::Sinks;
 use super::error::Result;
 use super::settings;
 
@@ -28,6 +30,7 @@ pub(super) struct Index {
     pub(super) heads: Heads,
     pub(super) sessions: Sessions,
     pub(super) grants: Grants,
+    pub(super) sinks: Sinks,
     /// The newest.
     pub(super) settings: Settings,
 }
@@ -47,6 +50,7 @@ impl Index {
         self.sessions.load(connection, now)?;
         self.sessions.recall_claims(&self.grants, &quarantining);
         self.sessions.match_lanes(&self.lanes);
+        self.sinks = Sinks::load(connection)?;
         self.settings = match settings::newest(connection) {
             Ok(newest) => newest.settings,
             // They can be set again; until then tasks go on.
@@ -56,6 +60,12 @@ impl Index {
             }
             Err(fault) => return Err(fault),
         };
+        Ok(())
+    }
+
+    /// Reads again what sinks want.
+    pub(super) fn reload_sinks(&mut self, connection: &Connection) -> Result<()> {
+        self.sinks = Sinks::load(connection)?;
         Ok(())
     }
 

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0012_schedules.sql"),
     include_str!("../../migrations/sqlite/0013_audit.sql"),
     include_str!("../../migrations/sqlite/0014_keys_and_tenants.sql"),
+    include_str!("../../migrations/sqlite/0015_outbox.sql"),
 ];
 
 /// Why the schema could not be brought up to date.

@@ -24,6 +24,7 @@ pub(super) mod report;
 pub(super) mod retry;
 mod schedule;
 pub(super) mod session;
+pub(super) mod sinks;
 pub(super) mod slots;
 pub(super) mod submit;
 pub(super) mod wakes;
@@ -40,6 +41,7 @@ use super::audit::Watched;
 use super::error::Result;
 use super::index::Index;
 use super::index::heads::Range;
+use super::outbox::Events;
 use super::task_state::settled::{EndedLinked, settle};
 use crate::audited::Subject;
 
@@ -51,6 +53,8 @@ pub(super) struct Scope<'a> {
     pub(super) rules: Rules,
     /// What to hint at after the commit.
     pub(super) wakes: &'a mut Wakes,
+    /// What the transaction has to tell.
+    pub(super) events: &'a Events,
     /// How many tasks the order has told to run again, where the audit log is to say so.
     pub(super) counted: u64,
     /// What has ended in this call and is tied to other tasks; see [`settle`].

@@ -11,11 +11,13 @@ use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{self, Hint, Rules};
 use parking_lot::Mutex;
 use rusqlite::Connection;
+use tokio::sync::Notify;
 
 use super::backup::CopyOrder;
 use super::checkpoint::{self, Checkpointer};
 use super::error::{Fault, Result};
 use super::index::Index;
+use super::outbox::Events;
 use super::verb::wakes::Wakes;
 use super::verb::{Job, Scope};
 use crate::hints::Hints;
@@ -48,6 +50,7 @@ pub(super) struct Committer {
     /// What the store was opened with; the settings may say otherwise.
     pub(super) rules: Rules,
     pub(super) hints: Arc<Hints>,
+    pub(super) events_written: Arc<Notify>,
     pub(super) health: Health,
     pub(super) checkpointer: Checkpointer,
     #[cfg(feature = "planted-bugs")]
@@ -152,6 +155,7 @@ impl Committer {
         }
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut wakes = Wakes::default();
+        let events = Events::default();
         #[cfg(feature = "planted-bugs")]
         let mut late_changes = Vec::new();
         for job in group {
@@ -162,6 +166,7 @@ impl Committer {
                 now: self.clock.now(),
                 rules: Rules { loss_limit },
                 wakes: &mut wakes,
+                events: &events,
                 counted: 0,
                 ended: Vec::new(),
                 #[cfg(feature = "planted-bugs")]
@@ -173,6 +178,7 @@ impl Committer {
             #[cfg(feature = "planted-bugs")]
             late_changes.append(&mut scope.late_changes);
         }
+        let told = events.write(connection, self.clock.now())?;
         let committed = connection.prepare_cached("COMMIT")?.execute([]);
         #[cfg(feature = "planted-bugs")]
         if matches!(&committed, Err(error) if super::planted::swallows(&self.planted, error)) {
@@ -184,6 +190,9 @@ impl Committer {
         #[cfg(feature = "planted-bugs")]
         for (author, change) in late_changes {
             drop(super::audit::write(connection, self.clock.now(), &author, &change));
+        }
+        if told {
+            self.events_written.notify_one();
         }
         Ok(wakes.hint(&self.index.lanes))
     }

@@ -1,6 +1,7 @@
 //! Blocked: tasks that wait for others. BLOCKED → PENDING as the last edge is satisfied; and what is
 //! written of a new task that is tied to others.
 
+use duly_core::event::EventKind;
 use duly_core::id::TaskId;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::NewTask;
@@ -46,6 +47,7 @@ impl<'a> Unblocked<'a> {
         let id = task.as_bytes();
         self.update.execute(params![id, row::encode_status(status), run_at])?;
         self.remove.execute(params![range.lane, id])?;
+        scope.tell(EventKind::TaskUnblocked, task)?;
         scope.wait(range, run_at, id)
     }
 }

@@ -1,6 +1,7 @@
 //! Deleted: an ended task with everything about it. The verb `delete` and the retention sweep both
 //! delete here.
 
+use duly_core::event::EventKind;
 use duly_core::id::TaskId;
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
@@ -47,6 +48,7 @@ pub(in crate::sqlite) fn deleted(
     before: Option<Timestamp>,
 ) -> Result<bool> {
     assert!(status.is_terminal(), "only ended tasks are deleted");
+    let event = scope.foretell(EventKind::TaskDeleted, task)?;
     let deleted = scope
         .connection
         .prepare_cached(
@@ -62,6 +64,7 @@ pub(in crate::sqlite) fn deleted(
         )
         .optional()?;
     let Some((links, workflow)) = deleted else { return Ok(false) };
+    scope.tell_foretold(event);
     if links.is_some() || workflow.is_some() {
         for statement in LINKS {
             let mut statement = scope.connection.prepare_cached(statement)?;

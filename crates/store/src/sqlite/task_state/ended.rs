@@ -2,6 +2,7 @@
 //! dead-letter queue.
 
 use duly_core::error_group::ErrorGroup;
+use duly_core::event::EventKind;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::Finish;
 use duly_core::state::{Event, Status, transition};
@@ -99,6 +100,7 @@ impl<'a> Ended<'a> {
             item.ran.map(row::encode_millis),
         ];
         if !self.expects_links && self.statement.execute(values)? > 0 {
+            scope.tell(ended_kind(status), item.task)?;
             return Ok(true);
         }
         let [links, end] = match &mut self.linked {
@@ -112,6 +114,7 @@ impl<'a> Ended<'a> {
         let links = links.query_row(held, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some(links) = links else { return Ok(false) };
         end.execute(values)?;
+        scope.tell(ended_kind(status), item.task)?;
         self.expects_links = links != (None, None);
         scope.ended.extend(EndedLinked::new(item.task, status, links));
         Ok(true)
@@ -162,6 +165,7 @@ pub(in crate::sqlite) fn taken_back(
         ], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some(links) = ended else { return Ok(()) };
+    scope.tell(ended_kind(status), held.lease.task)?;
     scope.ended.extend(EndedLinked::new(held.lease.task, status, links));
     insert_dead_letter(scope, held.lease.task, error)
 }
@@ -190,6 +194,7 @@ pub(in crate::sqlite) fn cancelled(
             scope.now.millis(),
             error,
         ])?;
+    scope.tell(ended_kind(status), found.task)?;
     scope.ended.extend(EndedLinked::new(found.task, status, found.links));
     match found.status {
         Status::Running => scope.index.grants.end(scope.connection, found.task),
@@ -212,8 +217,20 @@ pub(in crate::sqlite) fn spoiled(
     )?;
     let key = params![row::encode_status(status), scope.now.millis(), error, task.as_bytes()];
     let links = update.query_row(key, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if links.is_some() {
+        scope.tell(ended_kind(status), task)?;
+    }
     scope.ended.extend(links.and_then(|links| EndedLinked::new(task, status, links)));
     insert_dead_letter(scope, task, failure)
+}
+
+/// What there is to tell of a task that has ended in this state.
+fn ended_kind(status: Status) -> EventKind {
+    match status {
+        Status::Success => EventKind::TaskSucceeded,
+        Status::Failed => EventKind::TaskFailed,
+        _ => EventKind::TaskCancelled,
+    }
 }
 
 /// Puts a task that has just failed into the dead-letter queue.

@@ -1,5 +1,6 @@
 //! Granted: PENDING → RUNNING under the next epoch.
 
+use duly_core::event::EventKind;
 use duly_core::lease::Lease;
 use duly_core::state::{Event, Status, transition};
 use rusqlite::params;
@@ -37,6 +38,7 @@ pub(in crate::sqlite) fn granted(
         ])?;
         assert_eq!(granted, 1, "a task read in this transaction still waits");
     }
+    scope.tell_all(EventKind::TaskStarted, leases.iter().map(|lease| lease.task))?;
     #[cfg(feature = "planted-bugs")]
     crate::sqlite::planted::release_children(scope, leases);
     let granted = record(leases.iter());

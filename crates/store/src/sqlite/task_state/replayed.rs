@@ -1,5 +1,6 @@
 //! Replayed: SUCCESS, FAILED or CANCELLED → PENDING or BLOCKED, as the next run of the task.
 
+use duly_core::event::EventKind;
 use duly_core::id::TaskId;
 use duly_core::state::{Event, Status, transition};
 use rusqlite::params;
@@ -57,6 +58,7 @@ fn open_run(scope: &mut Scope<'_>, found: &Found, event: Event, run_at: i64) -> 
             run_at,
             range.rank,
         ])?;
+    scope.tell(EventKind::TaskReplayed, found.task)?;
     forget_progress(scope, found.task)?;
     if let (_, Some(workflow)) = &found.links {
         opened(scope, workflow)?;

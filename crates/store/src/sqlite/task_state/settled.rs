@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use duly_core::event::{Event, EventKind};
 use duly_core::id::{TaskId, WorkflowId};
+use duly_core::name::TenantName;
 use duly_core::state::Status;
 use duly_core::workflow::{Condition, EdgeState, WorkflowStatus};
 use rusqlite::{OptionalExtension as _, Row, params};
@@ -159,6 +161,7 @@ fn unhandled_failures(scope: &Scope<'_>, id: WorkflowId) -> Result<u64> {
 }
 
 fn end_workflow(scope: &Scope<'_>, id: WorkflowId, status: WorkflowStatus) -> Result<()> {
+    tell_of_end(scope, id, status)?;
     scope
         .connection
         .prepare_cached(
@@ -167,6 +170,20 @@ fn end_workflow(scope: &Scope<'_>, id: WorkflowId, status: WorkflowStatus) -> Re
              WHERE id = ?",
         )?
         .execute(params![encode_workflow_status(status), scope.now.millis(), id.as_bytes()])?;
+    Ok(())
+}
+
+fn tell_of_end(scope: &Scope<'_>, id: WorkflowId, status: WorkflowStatus) -> Result<()> {
+    if !scope.index.sinks.want(EventKind::WorkflowEnded) {
+        return Ok(());
+    }
+    let select = "/* settle.tenant */ SELECT tenant FROM workflow WHERE id = ?";
+    let mut statement = scope.connection.prepare_cached(select)?;
+    let tenant: String = statement.query_row([id.as_bytes()], |row| row.get(0))?;
+    // The outcomes of its tasks must not fail because the name is damaged.
+    if let Ok(tenant) = TenantName::new(&tenant) {
+        scope.emit(&Event::workflow_ended(&tenant, id, status, scope.now));
+    }
     Ok(())
 }
 

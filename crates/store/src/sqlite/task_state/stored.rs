@@ -1,5 +1,6 @@
 //! Stored: a new task, PENDING, BLOCKED or already RUNNING.
 
+use duly_core::event::EventKind;
 use duly_core::id::SessionId;
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -16,6 +17,8 @@ use crate::sqlite::{links, row};
 
 /// The epoch of a task's first grant.
 pub(in crate::sqlite) const FIRST_EPOCH: u32 = 1;
+
+const FIRST_RUN: u32 = 1;
 
 const INSERT: &str = "/* submit.insert */ INSERT INTO task (id, status, epoch, session, lane, rank,
         run_at, created_at, granted_at, run, charged, retries, losses, timeout_ms, back_off, labels,
@@ -79,6 +82,10 @@ impl<'a> Stored<'a> {
         if !inline {
             insert_payload(scope, task)?;
         }
+        scope.tell_known(EventKind::TaskCreated, (task.id, lane, FIRST_RUN, 0))?;
+        if status == Status::Running {
+            scope.tell_known(EventKind::TaskStarted, (task.id, lane, FIRST_RUN, epoch))?;
+        }
         if status == Status::Pending {
             let range = Range { lane, rank: task.priority.rank() };
             scope.wait(range, run_at, task.id.as_bytes())?;
@@ -118,6 +125,7 @@ pub(in crate::sqlite) fn stored_linked(
     if !inline {
         insert_payload(scope, task)?;
     }
+    scope.tell_known(EventKind::TaskCreated, (task.id, lane, FIRST_RUN, 0))?;
     let range = Range { lane, rank: task.priority.rank() };
     let (open, broken) = tie(scope, task)?;
     if open == 0 && !is_held_back(scope, task)? {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duly_core::event::EventKind;
 use duly_core::state::{Event, Status, transition};
 use duly_core::task::Failure;
 use rusqlite::{OptionalExtension as _, params};
@@ -36,16 +37,16 @@ pub(in crate::sqlite) fn waiting(
     by: EndedBy,
     why: Wait<'_>,
 ) -> Result<bool> {
-    let event = match why {
+    let (event, kind) = match why {
         Wait::Retry { error, ran, .. } => {
             record_failure(scope, held, error, ran)?;
-            Event::Retry
+            (Event::Retry, EventKind::TaskRetried)
         }
         Wait::Loss { error, .. } => {
             record_failure(scope, held, error, None)?;
-            Event::Lose
+            (Event::Lose, EventKind::TaskLost)
         }
-        Wait::Release => Event::Release,
+        Wait::Release => (Event::Release, EventKind::TaskReleased),
     };
     let status = transition(Status::Running, event).expect("a running task can wait again");
     let (run_at, error) = match why {
@@ -78,6 +79,7 @@ pub(in crate::sqlite) fn waiting(
     if event != Event::Release {
         crate::sqlite::planted::reset_epoch(scope, task)?;
     }
+    scope.tell(kind, task)?;
     scope.wait(range, run_at, task.as_bytes())?;
     Ok(true)
 }

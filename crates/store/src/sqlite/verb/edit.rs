@@ -1,5 +1,6 @@
 //! Edit: change a task that waits or is blocked.
 
+use duly_core::event::EventKind;
 use duly_core::ports::store::{Controlled, EditTask, TaskChange};
 use duly_core::state::Status;
 use duly_core::submit::Start;
@@ -53,6 +54,7 @@ fn one(scope: &mut Scope<'_>, found: &Found, change: &TaskChange) -> Result<Cont
             change.labels.is_some(),
             change.labels.as_ref().and_then(row::encode_labels),
         ])?;
+    scope.tell(EventKind::TaskEdited, found.task)?;
     if let Some(payload) = &change.payload {
         change_payload(scope, found, payload)?;
     }

@@ -1,5 +1,6 @@
 //! Pause a queue, and let it go on.
 
+use duly_core::event::Event;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::PauseQueue;
 use duly_core::time::Timestamp;
@@ -8,6 +9,7 @@ use rusqlite::params;
 use super::{Scope, Verb};
 use crate::audited::{self, Audited, Subject};
 use crate::sqlite::error::Result;
+use crate::sqlite::queues;
 
 impl Verb for PauseQueue {
     type Answer = bool;
@@ -16,6 +18,10 @@ impl Verb for PauseQueue {
         let Self { tenant, queue, note } = self;
         if !scope.index.may_pause(tenant, queue) {
             return Ok(false);
+        }
+        let known = queues::paused(scope.connection, tenant, queue)?;
+        if known.is_none_or(|known| known.note != *note) {
+            scope.emit(&Event::queue_paused(tenant, queue, note, scope.now));
         }
         scope.connection.execute(
             "/* queue.pause */ INSERT INTO pause (tenant, queue, since, note) VALUES (?, ?, ?, ?)
@@ -45,10 +51,13 @@ impl Verb for ResumeQueue {
         if !scope.index.has_queue(tenant, queue) {
             return Ok(false);
         }
-        scope.connection.execute(
+        let was_paused = scope.connection.execute(
             "/* queue.resume */ DELETE FROM pause WHERE tenant = ? AND queue = ?",
             params![tenant.as_str(), queue.as_str()],
         )?;
+        if was_paused > 0 {
+            scope.emit(&Event::queue_resumed(tenant, queue, scope.now));
+        }
         if let Some(due) = scope.index.resume(tenant, queue) {
             scope.hint_at(Timestamp::clamped(due));
         }

@@ -1,5 +1,6 @@
 //! Put settings: make the next version of them.
 
+use duly_core::event::Event;
 use duly_core::limits::SETTINGS_VERSIONS;
 use duly_core::ports::store::{Put, PutSettings};
 use rusqlite::{OptionalExtension as _, params};
@@ -35,6 +36,7 @@ impl Verb for PutSettings {
             .connection
             .prepare_cached("/* settings.forget_old */ DELETE FROM settings WHERE version <= ?")?
             .execute([(current + 1).saturating_sub(SETTINGS_VERSIONS.into())])?;
+        scope.emit(&Event::settings_changed(current + 1, scope.now));
         scope.index.settings = self.settings.clone();
         Ok(Put::Done { version: current + 1 })
     }

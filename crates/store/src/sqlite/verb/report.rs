@@ -1,6 +1,7 @@
 //! What attempts tell while they run. Every write here is fenced in its statement by task, epoch,
 //! session and RUNNING.
 
+use duly_core::event::EventKind;
 use duly_core::id::{SessionId, TaskId};
 use duly_core::limits::{ATTEMPTS, LOG_BYTES, LOG_PIECE_BYTES, LOG_PIECES};
 use duly_core::log::LogChunk;
@@ -23,7 +24,13 @@ impl Verb for Report {
 fn one(scope: &Scope<'_>, session: SessionId, item: &ReportItem) -> Result<Reported> {
     let lease = Granted { task: item.task, epoch: item.epoch };
     let answer = match &item.progress {
-        Some(progress) => write_progress(scope, session, lease, progress)?,
+        Some(progress) => {
+            let answer = write_progress(scope, session, lease, progress)?;
+            if answer == Reported::Done {
+                scope.tell(EventKind::TaskProgressed, item.task)?;
+            }
+            answer
+        }
         None => standing(scope, session, lease)?,
     };
     if let (Reported::Done, Some(chunk)) = (answer, &item.log) {

@@ -1,5 +1,6 @@
 //! Retry: make tasks that wait for their next attempt due now.
 
+use duly_core::event::EventKind;
 use duly_core::ports::store::{Controlled, RetryTasks};
 use duly_core::state::Status;
 use rusqlite::params;
@@ -38,6 +39,7 @@ fn one(scope: &mut Scope<'_>, found: &Found) -> Result<Controlled> {
             )?
             .execute(params![run_at, found.task.as_bytes(), found.epoch])?;
         scope.wait(found.range, run_at, found.task.as_bytes())?;
+        scope.tell(EventKind::TaskEdited, found.task)?;
     }
     Ok(Controlled::Done)
 }

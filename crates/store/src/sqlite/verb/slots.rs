@@ -1,8 +1,9 @@
 //! Slots: decide them, each once.
 
+use duly_core::event::EventKind;
 use duly_core::id::ScheduleId;
 use duly_core::limits::SLOT_LOG;
-use duly_core::name::Lane;
+use duly_core::name::{Lane, ScheduleName, TenantName};
 use duly_core::ports::store::{Decide, Decided, SlotOrder, SlotOutcome};
 use duly_core::schedule::{ScheduleStatus, SkipReason, SlotRun};
 use duly_core::task::NewTask;
@@ -59,6 +60,7 @@ fn one(scope: &mut Scope<'_>, decide: &Decide) -> Result<Decided> {
             None => {
                 let outcome = decide_slot(scope, decide, &mut place, order, &mut cancelled)?;
                 record(scope, decide.schedule, *slot, outcome)?;
+                tell(scope, decide.schedule, *slot, outcome)?;
                 outcome
             }
         };
@@ -224,6 +226,26 @@ fn move_to(scope: &Scope<'_>, schedule: ScheduleId, place: &Place) -> Result<()>
             last.map(|(kind, _)| kind),
             last.map(|(_, run)| run)
         ])?;
+    Ok(())
+}
+
+fn tell(
+    scope: &Scope<'_>,
+    schedule: ScheduleId,
+    slot: Timestamp,
+    outcome: SlotOutcome,
+) -> Result<()> {
+    let sinks = &scope.index.sinks;
+    if !(sinks.want(EventKind::ScheduleFired) || sinks.want(EventKind::ScheduleSkipped)) {
+        return Ok(());
+    }
+    let select = "/* slot.schedule */ SELECT tenant, name FROM schedule WHERE id = ?";
+    let mut statement = scope.connection.prepare_cached(select)?;
+    let (tenant, name): (String, String) =
+        statement.query_row([schedule.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if let (Ok(tenant), Ok(name)) = (TenantName::new(&tenant), ScheduleName::new(&name)) {
+        scope.emit(&outcome.event((&tenant, &name), slot, scope.now));
+    }
     Ok(())
 }
 

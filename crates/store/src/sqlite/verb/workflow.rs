@@ -2,6 +2,7 @@
 
 mod again;
 
+use duly_core::event::Event;
 use duly_core::id::{TaskId, WorkflowId};
 use duly_core::json::hash_bytes;
 use duly_core::limits::CHILDREN;
@@ -104,6 +105,7 @@ fn insert(scope: &Scope<'_>, new: &NewWorkflow) -> Result<()> {
             new.fail_fast,
             scope.now.millis(),
         ])?;
+    scope.emit(&Event::workflow_started(&new.tenant, new.id, &new.name, scope.now));
     let Some(idempotency) = &new.idempotency else { return Ok(()) };
     scope
         .connection
