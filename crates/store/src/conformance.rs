@@ -23,6 +23,7 @@ pub mod leader;
 pub mod lossy;
 pub mod narrowed_claim;
 pub mod nodes;
+pub mod outbox;
 pub mod overlap;
 pub mod quarantine;
 pub mod query;
@@ -34,6 +35,7 @@ pub mod retention;
 pub mod schedules;
 pub mod session;
 pub mod settings;
+pub mod sinks;
 pub mod submit;
 pub mod tenants;
 pub mod workflows;
@@ -440,6 +442,45 @@ macro_rules! conformance {
                 an_order_and_its_progress_are_one,
                 every_order_can_be_carried_out,
                 a_worker_that_has_lost_its_lease_changes_nothing,
+            );
+            $crate::conformance_area!($backend, outbox:
+                without_a_sink_nothing_is_kept,
+                every_change_of_a_task_has_its_event,
+                what_is_handed_off_is_created_and_started,
+                a_lost_worker_shows,
+                a_cancel_tells_of_the_epoch_that_it_raises,
+                a_workflow_and_its_children_show,
+                a_change_that_is_refused_has_no_event,
+                only_what_is_wanted_is_kept,
+                tasks_of_the_system_have_none,
+                queues_and_settings_show,
+                slots_show,
+                a_sweep_tells_of_what_it_deletes,
+                pages_of_any_size_show_the_same,
+                a_large_batch_is_kept_in_order,
+                they_outlive_a_restart,
+                tasks_are_read_by_their_ids,
+                a_hint_follows_an_event,
+                concurrent_writers_lose_none_and_keep_each_tasks_order,
+            );
+            $crate::conformance_area!($backend, sinks:
+                one_that_is_put_again_keeps_its_place,
+                one_that_is_removed_gets_nothing,
+                they_are_bounded,
+                each_is_served_by_one_node,
+                one_that_is_not_renewed_goes_to_another_node,
+                what_a_node_releases_is_free_at_once,
+                a_position_never_goes_back,
+                a_page_may_be_passed_in_part,
+                trouble_shows_until_it_is_over,
+                what_all_have_received_is_removed,
+                what_no_sink_will_receive_is_removed,
+                one_that_is_far_behind_is_suspended,
+                one_with_many_rows_behind_is_suspended,
+                a_window_keeps_events_for_its_time,
+                a_reader_who_comes_back_late_is_told,
+                one_without_readers_expires,
+                a_place_of_another_store_is_refused,
             );
             $crate::conformance_area!($backend, leader:
                 there_is_one_at_a_time,

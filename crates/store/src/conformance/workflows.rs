@@ -50,7 +50,7 @@ fn member(
 }
 
 /// A workflow of tasks and the tasks that each depends on.
-fn workflow(harness: &Harness, tasks: &[(&str, &[(&str, Condition)])]) -> NewWorkflow {
+pub(super) fn workflow(harness: &Harness, tasks: &[(&str, &[(&str, Condition)])]) -> NewWorkflow {
     let id = workflow_id(harness);
     let mut made: Vec<NewTask> = Vec::new();
     let mut ids: BTreeMap<&str, TaskId> = BTreeMap::new();
@@ -89,7 +89,7 @@ async fn status(harness: &Harness, id: WorkflowId) -> WorkflowStatus {
 }
 
 /// Runs the task with this key, which is due, to this end.
-async fn end(harness: &Harness, session: SessionId, key: &str, outcome: Outcome) {
+pub(super) async fn end(harness: &Harness, session: SessionId, key: &str, outcome: Outcome) {
     let leases = harness.claim(session, 10).await;
     for lease in leases {
         let outcome =

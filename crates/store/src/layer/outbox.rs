@@ -51,6 +51,10 @@ impl<L: Layer + 'static> Outbox for Layered<L> {
         self.layer.call(Call::new("tidy_events", &order), || self.inner.tidy_events(order)).await
     }
 
+    async fn event_rows(&self) -> Result<u64> {
+        self.layer.call(Call::named("event_rows"), || self.inner.event_rows()).await
+    }
+
     async fn tasks_of(&self, ids: Vec<TaskId>) -> Result<Vec<Task>> {
         self.layer.call(Call::new("tasks_of", &ids), || self.inner.tasks_of(ids.clone())).await
     }

@@ -85,6 +85,10 @@ impl OutboxPort for MemoryStore {
         Ok(self.model.lock().outbox.tidy(order, self.clock.now()))
     }
 
+    async fn event_rows(&self) -> Result<u64> {
+        Ok(self.model.lock().outbox.events.len() as u64)
+    }
+
     async fn tasks_of(&self, ids: Vec<TaskId>) -> Result<Vec<Task>> {
         let model = self.model.lock();
         let found = ids.iter().filter_map(|id| model.tasks.get(id));

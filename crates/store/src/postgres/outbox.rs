@@ -53,6 +53,10 @@ impl Outbox for PostgresStore {
         not_yet()
     }
 
+    async fn event_rows(&self) -> Result<u64> {
+        not_yet()
+    }
+
     async fn tasks_of(&self, _: Vec<TaskId>) -> Result<Vec<Task>> {
         not_yet()
     }

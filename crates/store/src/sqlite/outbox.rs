@@ -63,6 +63,10 @@ impl Outbox for SqliteStore {
         self.ask(order).await
     }
 
+    async fn event_rows(&self) -> store::Result<u64> {
+        self.readers.query(|connection| Ok(lag(connection, &place(0, 0))?.rows)).await
+    }
+
     async fn tasks_of(&self, ids: Vec<TaskId>) -> store::Result<Vec<Task>> {
         self.readers.query(move |connection| tasks(connection, &ids)).await
     }

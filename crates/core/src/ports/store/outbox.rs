@@ -231,6 +231,9 @@ pub trait Outbox {
     /// are too far behind.
     async fn tidy_events(&self, order: TidyEvents) -> Result<Tidied>;
 
+    /// How many rows of events are stored, counted up to [`crate::limits::SINK_ROWS`].
+    async fn event_rows(&self) -> Result<u64>;
+
     /// Tasks by their ids, of all tenants, without payloads. Those that are gone are left out.
     async fn tasks_of(&self, ids: Vec<TaskId>) -> Result<Vec<Task>>;
 
