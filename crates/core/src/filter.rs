@@ -9,6 +9,7 @@
 //! the `Display` of [`Filter`].
 
 mod error;
+mod events;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use jiff::{Span, SpanRelativeTo};
 
 pub use self::error::{BadFilter, Why};
+pub use self::events::EventFilter;
 use self::term::{Bare, Term};
 use crate::error_group::ErrorGroup;
 use crate::id::{TaskId, WorkflowId};

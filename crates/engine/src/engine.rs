@@ -28,9 +28,11 @@ use crate::claim_slot::ClaimSlots;
 use crate::command::then::Adder;
 use crate::critical_paths::CriticalPaths;
 use crate::deadlines::Deadlines;
+use crate::events::{Sinks, Tails, Written};
 use crate::key_cache::KeyCache;
 use crate::leader::Leadership;
 use crate::rates::Rates;
+use crate::samplers::Samplers;
 use crate::schedule_bell::ScheduleBell;
 use crate::served_types::ServedTypes;
 use crate::settings::CurrentSettings;
@@ -87,6 +89,10 @@ struct Inner {
     tenants: Arc<Tenants>,
     critical_paths: CriticalPaths,
     schedule_bell: Arc<ScheduleBell>,
+    sinks: Arc<Sinks>,
+    written: Arc<Written>,
+    tails: Arc<Tails>,
+    samplers: Samplers,
     counting: Semaphore,
     /// Since when the store has failed its checks.
     unavailable_since: Mutex<Option<Instant>>,
@@ -140,8 +146,28 @@ impl Engine {
             remote: Mutex::default(),
             local: Mutex::default(),
         });
+        let (sinks, written) = (Arc::<Sinks>::default(), Arc::<Written>::default());
+        let tails = Tails {
+            store: Arc::clone(&store),
+            sinks: Arc::clone(&sinks),
+            written: Arc::clone(&written),
+            tails: Mutex::default(),
+            loops: sessions.loops.clone(),
+            stop: sessions.stop.clone(),
+        };
+        let samplers = Samplers {
+            store: Arc::clone(&store),
+            rates: Arc::clone(&sessions.rates),
+            slots: Mutex::default(),
+            loops: sessions.loops.clone(),
+            stop: sessions.stop.clone(),
+        };
         let inner = Inner {
             config,
+            sinks,
+            written,
+            tails: Arc::new(tails),
+            samplers,
             settings,
             tenants,
             key_cache: Arc::new(KeyCache::new(Arc::clone(&store))),
@@ -325,6 +351,19 @@ impl Engine {
     /// Tells the coordinator of changed schedules.
     pub(crate) fn schedule_bell(&self) -> &ScheduleBell {
         &self.inner.schedule_bell
+    }
+
+    /// The sinks that this node can serve.
+    pub(crate) fn sinks(&self) -> &Sinks {
+        &self.inner.sinks
+    }
+
+    pub(crate) fn tails(&self) -> &Arc<Tails> {
+        &self.inner.tails
+    }
+
+    pub(crate) fn samplers(&self) -> &Samplers {
+        &self.inner.samplers
     }
 
     pub(crate) fn critical_paths(&self) -> &CriticalPaths {

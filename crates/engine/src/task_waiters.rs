@@ -13,6 +13,8 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct TaskWaiters {
     waiting: Mutex<HashMap<TaskId, Waiters>>,
+    /// Rings when the first watch of its kind begins.
+    polling: Notify,
 }
 
 /// The waiters of one task, counted under the map's lock: the last one removes the entry.
@@ -20,6 +22,8 @@ pub(crate) struct TaskWaiters {
 struct Waiters {
     signals: Arc<Signals>,
     count: usize,
+    /// Those of them that want to know of every change.
+    polling: usize,
 }
 
 #[derive(Debug, Default)]
@@ -31,10 +35,33 @@ struct Signals {
 impl TaskWaiters {
     /// Registers interest in a task until the watch is dropped.
     pub(crate) fn watch(self: &Arc<Self>, task: TaskId) -> Watch {
+        self.register(task, false)
+    }
+
+    /// The same for every change, also by other nodes: see [`crate::task_poll`].
+    pub(crate) fn watch_closely(self: &Arc<Self>, task: TaskId) -> Watch {
+        let watch = self.register(task, true);
+        self.polling.notify_one();
+        watch
+    }
+
+    fn register(self: &Arc<Self>, task: TaskId, polls: bool) -> Watch {
         let mut waiting = self.waiting.lock();
         let waiters = waiting.entry(task).or_default();
         waiters.count += 1;
-        Watch { waiters: Arc::clone(self), task, signals: Arc::clone(&waiters.signals) }
+        waiters.polling += usize::from(polls);
+        Watch { waiters: Arc::clone(self), task, signals: Arc::clone(&waiters.signals), polls }
+    }
+
+    /// The tasks that are watched closely.
+    pub(crate) fn polled(&self) -> Vec<TaskId> {
+        let waiting = self.waiting.lock();
+        waiting.iter().filter(|(_, waiters)| waiters.polling > 0).map(|(id, _)| *id).collect()
+    }
+
+    /// Waits until a task is watched closely.
+    pub(crate) async fn polling(&self) {
+        self.polling.notified().await;
     }
 
     /// Wakes the callers that wait for these tasks, which may have ended.
@@ -63,6 +90,7 @@ pub(crate) struct Watch {
     waiters: Arc<TaskWaiters>,
     task: TaskId,
     signals: Arc<Signals>,
+    polls: bool,
 }
 
 impl Watch {
@@ -83,6 +111,7 @@ impl Drop for Watch {
         let mut waiting = self.waiters.waiting.lock();
         if let Entry::Occupied(mut entry) = waiting.entry(self.task) {
             entry.get_mut().count -= 1;
+            entry.get_mut().polling -= usize::from(self.polls);
             if entry.get().count == 0 {
                 entry.remove();
             }

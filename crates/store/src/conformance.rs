@@ -460,6 +460,7 @@ macro_rules! conformance {
                 a_large_batch_is_kept_in_order,
                 they_outlive_a_restart,
                 tasks_are_read_by_their_ids,
+                behind_the_end_is_what_comes_next,
                 a_hint_follows_an_event,
                 concurrent_writers_lose_none_and_keep_each_tasks_order,
             );

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::event::{Event, EventKind, Kinds};
+use crate::name::{Lane, TenantName};
 
 const NOW: &str = "2030-01-31T08:00:00Z";
 
@@ -231,4 +233,43 @@ proptest! {
             prop_assert_eq!(parse(&filter.to_string()), Ok(filter));
         }
     }
+}
+
+#[test]
+fn a_filter_of_events_names_kinds_and_tasks() {
+    let parse = |text: &str| EventFilter::parse(text, at(NOW));
+    let kinds = |names: &[EventKind]| Some(names.iter().copied().collect::<Kinds>());
+    assert_eq!(parse("  "), Ok(EventFilter::default()));
+    let both = parse("queue:mail event:task.failed,task.lost status:FAILED").unwrap();
+    assert_eq!(both.kinds, kinds(&[EventKind::TaskFailed, EventKind::TaskLost]));
+    assert_eq!(both.task, super::tests::parse("queue:mail status:FAILED").unwrap());
+    let all = parse("event:workflow.* event:leader.changed").unwrap();
+    let expected = [EventKind::WorkflowStarted, EventKind::WorkflowEnded, EventKind::LeaderChanged];
+    assert_eq!(all.kinds, kinds(&expected));
+    for (text, place) in
+        [("event:task", 0), ("queue:a event:task.failed,x", 8), ("event:x.*", 0), ("event:* a", 0)]
+    {
+        assert_eq!(parse(text).unwrap_err().at, place, "{text}");
+    }
+    assert_eq!(parse("event:task.lost colour:red").unwrap_err().at, 16);
+}
+
+#[test]
+fn events_are_judged_by_their_place_and_their_task() {
+    let lane = Lane {
+        tenant: TenantName::default_tenant(),
+        queue: QueueName::new("mail").unwrap(),
+        task_type: TypeName::new("email").unwrap(),
+    };
+    let id = TaskId::mint(at(NOW), 1, 1);
+    let failed = Event::of_task(EventKind::TaskFailed, &lane, (id, 1, 1), at(NOW));
+    let settings = Event::settings_changed(2, at(NOW));
+    let means =
+        |text: &str, event: &Event| EventFilter::parse(text, at(NOW)).unwrap().matches(event, None);
+    assert!(means("", &failed) && means("", &settings));
+    assert!(means("queue:mail type:email event:task.failed", &failed));
+    for text in ["queue:other", "type:other", "event:task.lost", "status:FAILED"] {
+        assert!(!means(text, &failed), "{text}: the task is gone");
+    }
+    assert!(means("event:settings.changed", &settings) && !means("queue:mail", &settings));
 }

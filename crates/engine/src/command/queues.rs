@@ -5,6 +5,7 @@ use duly_core::ports::store::{self, ListQueues, PauseQueue, QueueList, QueueStat
 
 use crate::engine::Engine;
 use crate::rates::Rate;
+use crate::samplers::SampleFeed;
 
 impl Engine {
     /// Some of a tenant's queues, by name.
@@ -24,6 +25,11 @@ impl Engine {
     /// How many tasks this node submitted and started in a queue during the last minute.
     pub fn rate(&self, tenant: &TenantName, queue: &QueueName) -> Rate {
         self.rates().of(tenant, queue)
+    }
+
+    /// Figures of a tenant's queues, once a second.
+    pub fn samples(&self, tenant: &TenantName) -> SampleFeed {
+        self.samplers().join(tenant)
     }
 
     /// Pauses a queue, also before its first task: no task of it starts; running tasks go on.

@@ -123,7 +123,7 @@ pub struct PathStep {
 }
 
 /// A workflow with all that is known of it as a whole.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowView {
     /// The workflow, and how many of its tasks are in which state.
     pub state: WorkflowState,

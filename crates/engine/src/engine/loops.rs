@@ -13,12 +13,14 @@ use super::Inner;
 use crate::attached_sessions::AttachedSessions;
 use crate::cascade::Cascade;
 use crate::coordinator::Coordinator;
+use crate::events::{Keeper, Relay, pass_event_hints};
 use crate::keep_alive::KeepAlive;
 use crate::leader::Candidate;
 use crate::observer::Observer;
 use crate::renewal::Renewal;
 use crate::retention::{self, Sweeper};
 use crate::submitter::{Inbox, Submission, Submitter};
+use crate::task_poll::TaskPoll;
 
 impl Inner {
     pub(super) fn start_loops(&self, inbox: mpsc::UnboundedReceiver<Submission>) {
@@ -38,6 +40,10 @@ impl Inner {
         }
         let (store, sessions) = (Arc::clone(&self.store), Arc::clone(&self.sessions));
         self.loops.spawn(pass_hints(store, sessions, self.stop.clone()));
+        let (store, written) = (Arc::clone(&self.store), Arc::clone(&self.written));
+        self.loops.spawn(pass_event_hints(store, written, self.stop.clone()));
+        let (store, waiters) = (Arc::clone(&self.store), Arc::clone(&self.task_waiters));
+        self.loops.spawn(TaskPoll::new(store, waiters).run(self.stop.clone()));
         self.loops.spawn(Arc::clone(&self.key_cache).note_uses(self.stop.clone()));
         let refused = Arc::<AtomicBool>::default();
         // Without other nodes, none needs a sign of life.
@@ -60,6 +66,7 @@ impl Inner {
         self.loops.spawn(observer.run(self.stop.clone()));
         if self.config.is_scheduler {
             self.start_leading();
+            self.start_relaying();
             let (store, sessions) = (Arc::clone(&self.store), Arc::clone(&self.sessions));
             self.loops.spawn(Cascade { store, sessions }.run(self.stop.clone()));
         }
@@ -77,6 +84,18 @@ impl Inner {
             refused,
         };
         self.loops.spawn(keep_alive.run(self.stop.clone()));
+    }
+
+    fn start_relaying(&self) {
+        let relay = Relay {
+            store: Arc::clone(&self.store),
+            sinks: Arc::clone(&self.sinks),
+            written: Arc::clone(&self.written),
+            renewal: Renewal { ttl: self.config.session_ttl },
+        };
+        self.loops.spawn(relay.run(self.stop.clone()));
+        let keeper = Keeper { store: Arc::clone(&self.store), sinks: Arc::clone(&self.sinks) };
+        self.loops.spawn(keeper.run(self.leadership.clone(), self.stop.clone()));
     }
 
     /// Starts the campaign for leadership and the loops that only the leader runs.

@@ -401,12 +401,29 @@ pub async fn tasks_are_read_by_their_ids(harness: Harness) {
     tasks[1].lane.tenant = TenantName::new("other").unwrap();
     harness.submit(&tasks).await;
     let unknown = harness.task("email").id;
-    let found = harness.store().tasks_of(vec![tasks[0].id, tasks[1].id, unknown]).await.unwrap();
+    let wanted = vec![tasks[0].id, tasks[1].id, unknown];
+    let found = harness.store().tasks_of(wanted.clone(), false).await.unwrap();
     let ids: Vec<_> = found.iter().map(|task| task.id).collect();
     assert_eq!(ids, [tasks[0].id, tasks[1].id]);
     let without =
         |task: duly_core::task::Task| duly_core::task::Task { payload: "null".into(), ..task };
     assert_eq!(found[0], without(harness.get(tasks[0].id).await));
+    let whole = harness.store().tasks_of(wanted, true).await.unwrap();
+    assert_eq!(whole[0], harness.get(tasks[0].id).await);
+}
+
+pub async fn behind_the_end_is_what_comes_next(harness: Harness) {
+    subscribe_to_all(&harness, "all").await;
+    harness.submit_one(harness.task("email")).await;
+    let end = harness.store().end_of_events().await.unwrap();
+    let behind = async || {
+        let found = read(&harness, "all", Some(end.clone())).await;
+        let Events::Page(page) = found else { panic!("{found:?}") };
+        page.events.iter().filter_map(|it| it.event.task()).collect::<Vec<_>>()
+    };
+    assert_eq!(behind().await, []);
+    let next = harness.submit_one(harness.task("email")).await;
+    assert_eq!(behind().await, [next]);
 }
 
 pub async fn a_hint_follows_an_event(harness: Harness) {

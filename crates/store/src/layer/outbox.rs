@@ -1,7 +1,7 @@
 //! Calls about events.
 
 use async_trait::async_trait;
-use duly_core::event::SinkName;
+use duly_core::event::{Position, SinkName};
 use duly_core::id::{NodeId, TaskId};
 use duly_core::ports::store::{
     Events, HeldSink, HoldSinks, Outbox, PassEvents, PutSink, ReadEvents, Result, SinkChange,
@@ -42,6 +42,10 @@ impl<L: Layer + 'static> Outbox for Layered<L> {
         self.layer.call(Call::new("events", &read), || self.inner.events(read.clone())).await
     }
 
+    async fn end_of_events(&self) -> Result<Position> {
+        self.layer.call(Call::named("end_of_events"), || self.inner.end_of_events()).await
+    }
+
     async fn pass_events(&self, order: PassEvents) -> Result<bool> {
         let call = Call::new("pass_events", &order);
         self.layer.call(call, || self.inner.pass_events(order.clone())).await
@@ -55,8 +59,9 @@ impl<L: Layer + 'static> Outbox for Layered<L> {
         self.layer.call(Call::named("event_rows"), || self.inner.event_rows()).await
     }
 
-    async fn tasks_of(&self, ids: Vec<TaskId>) -> Result<Vec<Task>> {
-        self.layer.call(Call::new("tasks_of", &ids), || self.inner.tasks_of(ids.clone())).await
+    async fn tasks_of(&self, ids: Vec<TaskId>, payloads: bool) -> Result<Vec<Task>> {
+        let call = Call::new("tasks_of", &ids);
+        self.layer.call(call, || self.inner.tasks_of(ids.clone(), payloads)).await
     }
 
     async fn event_hint(&self) {

@@ -1,14 +1,12 @@
 //! The reference model's lists: every task in order, and what a filter means for each.
 
-use duly_core::error_group::ErrorGroup;
-use duly_core::filter::{Filter, says};
+use duly_core::filter::Filter;
 use duly_core::limits::{PAGE_BYTES, SCAN_ROWS};
 use duly_core::ports::store::{ListTasks, TaskList};
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
 
 use super::model::Model;
-use super::workflows::workflow_of;
 
 /// A page of a list whose places are of type `P`.
 pub(super) struct Page<P> {
@@ -61,18 +59,7 @@ impl Model {
 
     /// Whether all terms hold but those on time, which means another one in every list.
     pub(super) fn fits(&self, task: &Task, filter: &Filter) -> bool {
-        let Filter { queue, task_type, labels, error, group, worker, .. } = filter;
-        let of_group = |group| task.error.as_ref().is_some_and(|it| ErrorGroup::of(it) == group);
-        filter.allows(task.status)
-            && queue.as_ref().is_none_or(|queue| *queue == task.lane.queue)
-            && task_type.as_ref().is_none_or(|name| *name == task.lane.task_type)
-            && labels.iter().all(|(key, value)| task.labels.get(key) == Some(value))
-            && error
-                .as_ref()
-                .is_none_or(|text| task.error.as_ref().is_some_and(|it| says(it, text)))
-            && group.is_none_or(of_group)
-            && (worker.is_none() || self.named(task).worker == *worker)
-            && filter.workflow.is_none_or(|id| workflow_of(task) == Some(id))
+        filter.matches_at_any_time(&self.named(task))
     }
 }
 

@@ -77,6 +77,10 @@ impl OutboxPort for MemoryStore {
         Ok(self.model.lock().outbox.read(&read))
     }
 
+    async fn end_of_events(&self) -> Result<Position> {
+        Ok(place(self.model.lock().outbox.newest))
+    }
+
     async fn pass_events(&self, order: PassEvents) -> Result<bool> {
         Ok(self.model.lock().outbox.pass(order))
     }
@@ -89,10 +93,11 @@ impl OutboxPort for MemoryStore {
         Ok(self.model.lock().outbox.events.len() as u64)
     }
 
-    async fn tasks_of(&self, ids: Vec<TaskId>) -> Result<Vec<Task>> {
+    async fn tasks_of(&self, ids: Vec<TaskId>, payloads: bool) -> Result<Vec<Task>> {
         let model = self.model.lock();
-        let found = ids.iter().filter_map(|id| model.tasks.get(id));
-        Ok(found.map(|task| Task { payload: "null".into(), ..model.named(task) }).collect())
+        let found = ids.iter().filter_map(|id| model.tasks.get(id)).map(|task| model.named(task));
+        let without = |task| Task { payload: "null".into(), ..task };
+        Ok(found.map(|task| if payloads { task } else { without(task) }).collect())
     }
 
     async fn event_hint(&self) {

@@ -1,7 +1,7 @@
 //! Events are not kept by this store yet.
 
 use async_trait::async_trait;
-use duly_core::event::SinkName;
+use duly_core::event::{Position, SinkName};
 use duly_core::id::{NodeId, TaskId};
 use duly_core::ports::store::{
     Error, Events, HeldSink, HoldSinks, Outbox, PassEvents, PutSink, ReadEvents, Result,
@@ -45,6 +45,10 @@ impl Outbox for PostgresStore {
         not_yet()
     }
 
+    async fn end_of_events(&self) -> Result<Position> {
+        not_yet()
+    }
+
     async fn pass_events(&self, _: PassEvents) -> Result<bool> {
         not_yet()
     }
@@ -57,7 +61,7 @@ impl Outbox for PostgresStore {
         not_yet()
     }
 
-    async fn tasks_of(&self, _: Vec<TaskId>) -> Result<Vec<Task>> {
+    async fn tasks_of(&self, _: Vec<TaskId>, _: bool) -> Result<Vec<Task>> {
         not_yet()
     }
 

@@ -55,6 +55,10 @@ impl Outbox for SqliteStore {
         self.readers.query(move |connection| page(connection, &read)).await
     }
 
+    async fn end_of_events(&self) -> store::Result<Position> {
+        self.readers.query(|connection| Ok(place(newest(connection)?, 0))).await
+    }
+
     async fn pass_events(&self, order: PassEvents) -> store::Result<bool> {
         self.ask(order).await
     }
@@ -67,8 +71,8 @@ impl Outbox for SqliteStore {
         self.readers.query(|connection| Ok(lag(connection, &place(0, 0))?.rows)).await
     }
 
-    async fn tasks_of(&self, ids: Vec<TaskId>) -> store::Result<Vec<Task>> {
-        self.readers.query(move |connection| tasks(connection, &ids)).await
+    async fn tasks_of(&self, ids: Vec<TaskId>, payloads: bool) -> store::Result<Vec<Task>> {
+        self.readers.query(move |connection| tasks(connection, &ids, payloads)).await
     }
 
     async fn event_hint(&self) {
@@ -150,18 +154,24 @@ pub(super) fn subscriptions(row: &Row<'_>, name: usize, at: usize) -> Result<Vec
     serde_json::from_str(&text).map_err(damaged)
 }
 
+/// The number of the newest row there ever was.
+pub(super) fn newest(connection: &Connection) -> Result<u64> {
+    let select = "/* outbox.newest */ SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
+    let newest = connection.query_row(select, [], |row| row.get(0)).optional()?;
+    Ok(newest.unwrap_or(0))
+}
+
 fn page(connection: &Connection, read: &ReadEvents) -> Result<Found> {
     let snapshot = connection.unchecked_transaction()?;
     let mut find = snapshot.prepare_cached(
-        "/* outbox.sink */ SELECT name, subscriptions, position, position_index,
-                coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox'), 0)
+        "/* outbox.sink */ SELECT name, subscriptions, position, position_index
          FROM sink WHERE name = ? AND suspended_at IS NULL",
     )?;
     let found = find.query_row([read.sink.as_str()], |row| {
-        Ok((subscriptions(row, 0, 1), place(row.get(2)?, row.get(3)?), row.get::<_, u64>(4)?))
+        Ok((subscriptions(row, 0, 1), place(row.get(2)?, row.get(3)?)))
     });
-    let Some((wanted, position, newest)) = found.optional()? else { return Ok(Found::Closed) };
-    let wanted = wanted?;
+    let Some((wanted, position)) = found.optional()? else { return Ok(Found::Closed) };
+    let (wanted, newest) = (wanted?, newest(&snapshot)?);
     let after = read.after.clone().unwrap_or_else(|| position.clone());
     let order = |place: &Position| (place.number, place.index);
     if order(&after) < order(&position) || after.number > newest {
@@ -236,9 +246,10 @@ fn unpacked(lanes: &mut Lanes<'_>, number: i64, body: &[u8]) -> Result<Vec<Event
     }
 }
 
-fn tasks(connection: &Connection, ids: &[TaskId]) -> Result<Vec<Task>> {
+fn tasks(connection: &Connection, ids: &[TaskId], payloads: bool) -> Result<Vec<Task>> {
     let snapshot = connection.unchecked_transaction()?;
-    let columns = row::TASK_COLUMNS.replace("coalesce(payload, body)", "'null'");
+    let all = row::TASK_COLUMNS;
+    let columns = if payloads { all.into() } else { all.replace(row::PAYLOAD_COLUMN, "'null'") };
     let tables = row::TASK_TABLES;
     let select = format!("/* outbox.tasks */ SELECT {columns} FROM {tables} WHERE task.id = ?");
     let mut statement = snapshot.prepare_cached(&select)?;

@@ -30,6 +30,9 @@ pub(super) const TASK_COLUMNS: &str = "task.id, status, epoch, task.session, tas
     result, coalesce(payload, body), lane.tenant, lane.queue, lane.type, session.name, back_off, \
     progress.at, done, total, message, checkpoint, started_at, links, task.workflow";
 
+/// The one of [`TASK_COLUMNS`] that may be large.
+pub(super) const PAYLOAD_COLUMN: &str = "coalesce(payload, body)";
+
 /// The joins that [`TASK_COLUMNS`] needs.
 pub(super) const TASK_TABLES: &str = "task JOIN lane ON lane.id = task.lane \
     LEFT JOIN payload ON task.payload IS NULL AND payload.task = task.id \

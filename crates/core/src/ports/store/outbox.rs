@@ -224,6 +224,9 @@ pub trait Outbox {
     /// transaction that takes long hides the events of others, and none is passed over.
     async fn events(&self, read: ReadEvents) -> Result<Events>;
 
+    /// The place behind every event that is committed by now: what is committed later is found behind it.
+    async fn end_of_events(&self) -> Result<Position>;
+
     /// Moves a sink, if this node still serves it under this term. Whether it does. Positions never go back.
     async fn pass_events(&self, order: PassEvents) -> Result<bool>;
 
@@ -234,8 +237,9 @@ pub trait Outbox {
     /// How many rows of events are stored, counted up to [`crate::limits::SINK_ROWS`].
     async fn event_rows(&self) -> Result<u64>;
 
-    /// Tasks by their ids, of all tenants, without payloads. Those that are gone are left out.
-    async fn tasks_of(&self, ids: Vec<TaskId>) -> Result<Vec<Task>>;
+    /// Tasks by their ids, of all tenants; with `null` for their payloads unless `payloads` asks for them.
+    /// Those that are gone are left out.
+    async fn tasks_of(&self, ids: Vec<TaskId>, payloads: bool) -> Result<Vec<Task>>;
 
     /// Waits for a hint that events were written. Hints may be lost: polling alone is correct.
     async fn event_hint(&self);

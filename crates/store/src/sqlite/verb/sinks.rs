@@ -6,11 +6,11 @@ use duly_core::limits::SINKS;
 use duly_core::ports::store::{
     HeldSink, HoldSinks, PassEvents, PutSink, SinkChange, Tidied, TidyEvents,
 };
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use super::{Scope, Verb};
 use crate::sqlite::error::Result;
-use crate::sqlite::outbox::{lag, place, sink_name};
+use crate::sqlite::outbox::{lag, newest, place, sink_name};
 use crate::sqlite::row;
 
 /// Rows that are removed in one transaction.
@@ -54,9 +54,7 @@ impl Verb for PutSinkVerb {
 /// The number of the newest row there ever was, with what this transaction is about to write.
 fn end(scope: &Scope<'_>) -> Result<u64> {
     scope.flush_events()?;
-    let select = "/* outbox.end */ SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
-    let end = scope.connection.query_row(select, [], |row| row.get(0)).optional()?;
-    Ok(end.unwrap_or(0))
+    newest(scope.connection)
 }
 
 /// Lets a suspended sink receive again.
