@@ -2,6 +2,7 @@
 
 mod backfill;
 mod bulk;
+mod events;
 mod explain;
 mod faults;
 mod keys;

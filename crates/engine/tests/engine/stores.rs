@@ -181,6 +181,10 @@ impl Layer for LosesHints {
     fn revocation<'a>(&'a self, _: &'a dyn Store) -> BoxFuture<'a, ()> {
         Box::pin(std::future::pending())
     }
+
+    fn event_hint<'a>(&'a self, _: &'a dyn Store) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// The runtime of a store that has connections to keep: its time is never paused, or connections would

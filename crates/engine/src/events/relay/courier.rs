@@ -121,3 +121,6 @@ impl Courier {
         self.store.pass_events(pass).await.map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;
