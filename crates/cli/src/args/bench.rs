@@ -92,6 +92,8 @@ pub(crate) enum Part {
     Workflows,
     /// A hundred thousand schedules, and five hundred that fire every second
     Schedules,
+    /// Sinks of events and open streams
+    Events,
     /// Memory of an idle server, and how soon the tasks of a dead worker run again
     Recovery,
     /// Queries on a file of a million tasks; takes a minute and a gigabyte, only with `--only`

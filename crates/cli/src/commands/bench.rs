@@ -3,6 +3,7 @@
 mod auth;
 mod disk;
 mod engine;
+mod events;
 mod figures;
 mod growth;
 mod held;
@@ -102,6 +103,7 @@ fn steps(args: &BenchArgs) -> usize {
         + of(Part::Recovery, memory::STEPS + recovery::STEPS)
         + of(Part::Workflows, workflows::STEPS)
         + of(Part::Schedules, schedules::STEPS)
+        + of(Part::Events, events::STEPS)
         + of(Part::Queries, queries::STEPS)
         + of(Part::Held, held::STEPS)
 }
@@ -146,6 +148,9 @@ async fn measure(run: &mut Run, args: &BenchArgs) -> anyhow::Result<()> {
     }
     if wants(args, Part::Schedules) {
         schedules::measure(run).await?;
+    }
+    if wants(args, Part::Events) {
+        events::measure(run).await?;
     }
     if wants(args, Part::Queries) {
         queries::measure(run).await?;

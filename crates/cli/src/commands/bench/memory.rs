@@ -14,12 +14,17 @@ pub(super) async fn measure(run: &mut Run) -> anyhow::Result<()> {
     let site = run.new_site("memory").await?;
     let server = Server::start(&site, true).await?;
     let process = server.id().context("the server has ended")?;
-    let resident = field(&process.to_string(), "VmRSS:")?;
+    let resident = resident(process)?;
     server.stop().await?;
     site.remove().await?;
     let figure = Figure::new("memory: idle server", resident, "MB");
     run.add(figure.must(Target::AtMost(60.0)).stretch(Target::AtMost(30.0)));
     Ok(())
+}
+
+/// The memory of a process in MB.
+pub(super) fn resident(process: u32) -> anyhow::Result<f64> {
+    field(&process.to_string(), "VmRSS:")
 }
 
 /// The anonymous memory of this process in MB. Pages of files do not count: the kernel can reclaim
