@@ -35,4 +35,5 @@ pub mod task;
 pub mod template;
 pub mod tenant;
 pub mod time;
+pub mod trace;
 pub mod workflow;

@@ -20,6 +20,7 @@ use crate::name::{QueueName, RESERVED, TypeName, is_reserved};
 use crate::task::Priority;
 use crate::template;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 use crate::workflow::Dependency;
 
 /// The fields of a submit, each of the right JSON type and otherwise unchecked.
@@ -141,6 +142,8 @@ pub struct Spec {
     pub workflow: Option<WorkflowId>,
     /// Whether its payload holds expressions.
     pub render: bool,
+    /// Which request it comes from; not part of what was asked for.
+    pub trace: Option<TraceParent>,
 }
 
 /// A change to a waiting task whose every field holds.
@@ -206,6 +209,7 @@ impl Draft {
             dependencies,
             workflow: self.workflow,
             render: self.render,
+            trace: None,
         })
     }
 

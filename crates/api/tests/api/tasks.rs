@@ -210,3 +210,43 @@ async fn a_repeated_submit_waits_for_the_first_ones_task() {
     assert_eq!((answer.status.as_u16(), &answer.json()["taskId"]), (200, &first["taskId"]));
     assert_eq!(answer.json()["status"], "SUCCESS");
 }
+
+#[tokio::test]
+async fn tasks_keep_the_trace_that_they_come_from() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let router = router();
+    let send = async |path: &str, trace: &str, body: &'static str| {
+        let headers = [("content-type", "application/json"), ("traceparent", trace)];
+        ask(&router, request(Method::POST, path, &headers).map(|_| Body::from(body))).await
+    };
+    let labels = async |id: &Value| {
+        let path = format!("/tasks/{}", id.as_str().unwrap());
+        ask(&router, get(&path)).await.json()["labels"].clone()
+    };
+    let body = r#"{"type":"a","labels":{"x":"y"},"idempotencyKey":"k"}"#;
+    let task = send("/tasks", TRACE, body).await.json();
+    let expected = json!({ "duly.traceparent": TRACE, "x": "y" });
+    assert_eq!(labels(&task["taskId"]).await, expected);
+    let other = TRACE.replace("-01", "-00");
+    let again = send("/tasks", &other, body).await;
+    assert_eq!(
+        (again.status.as_u16(), again.json()["taskId"].clone()),
+        (200, task["taskId"].clone())
+    );
+    let batch = send("/tasks/batch", TRACE, r#"[{"type":"a"}]"#).await.json();
+    assert_eq!(labels(&batch["items"][0]["taskId"]).await, json!({ "duly.traceparent": TRACE }));
+    let flow = r#"{"name":"w","tasks":{"one":{"type":"a"}}}"#;
+    assert_eq!(send("/workflows", TRACE, flow).await.status, 201);
+    let member = ask(&router, get("/tasks?filter=label.duly.traceparent:*&limit=1")).await.json();
+    assert_eq!(member["items"], json!([]), "a value, not a pattern");
+    let found = format!("/tasks?filter=label.duly.traceparent:{TRACE}");
+    assert_eq!(ask(&router, get(&found)).await.json()["items"].as_array().unwrap().len(), 3);
+    for bad in ["", "01", "00-xyz", &TRACE.to_uppercase()] {
+        let task = send("/tasks", bad, r#"{"type":"a"}"#).await;
+        assert_eq!(
+            (task.status.as_u16(), task.json()["labels"].clone()),
+            (201, json!({})),
+            "{bad}"
+        );
+    }
+}

@@ -141,6 +141,7 @@ impl StoredTask {
             dependencies: Vec::new(),
             workflow: None,
             render: self.render,
+            trace: None,
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::json;
 use crate::limits::{THEN_TASKS, WORKFLOW_TASKS};
 use crate::name::TenantName;
 use crate::submit::Spec;
+use crate::trace::TraceParent;
 
 /// One of several tasks that are asked for together.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +44,15 @@ impl Members {
         let edges = tasks.iter().map(|task| (task.key.as_str(), task.depends_on.as_slice()));
         let plan = Plan::new(edges, most)?;
         Ok(Self { tasks, plan })
+    }
+
+    /// The same, marked with the request that they come from.
+    #[must_use]
+    pub fn traced(mut self, trace: Option<&TraceParent>) -> Self {
+        for task in &mut self.tasks {
+            task.spec.trace = trace.cloned();
+        }
+        self
     }
 
     /// The tasks, as they were given.

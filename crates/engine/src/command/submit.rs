@@ -306,6 +306,10 @@ pub(crate) fn new_task(
     let body = spec.idempotency_key.as_ref().map(|_| spec.body_hash());
     let (delay, run_at) = (spec.delay(now, entropy), spec.run_at(now, entropy));
     let key = spec.idempotency_key.zip(body);
+    let mut labels = spec.labels;
+    if let Some(trace) = spec.trace {
+        trace.mark(&mut labels);
+    }
     NewTask {
         id,
         lane: Lane { tenant: tenant.clone(), queue: spec.queue, task_type: spec.task_type },
@@ -315,7 +319,7 @@ pub(crate) fn new_task(
         retries: spec.retries.unwrap_or(defaults.retries),
         back_off: spec.back_off.or(defaults.back_off),
         timeout: spec.timeout,
-        labels: spec.labels,
+        labels,
         payload: spec.payload,
         idempotency: key.map(|(key, body)| Idempotency { key, body }),
         links: (!links.is_empty()).then(|| Arc::new(links)),

@@ -11,7 +11,7 @@ use duly_core::limits::BATCH_BYTES;
 use duly_core::submit::Spec;
 use duly_engine::command::submit::{Accepted, Refused};
 
-use super::submit::IDEMPOTENCY_KEY;
+use super::submit::{IDEMPOTENCY_KEY, trace};
 use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
@@ -78,9 +78,13 @@ pub(crate) async fn submit_batch(
         return Err(query::invalid(detail));
     }
     let body = body::read(&app, &head.headers, body, BATCH_BYTES).await?;
-    let (specs, refusals) =
+    let (mut specs, refusals) =
         read(&body.bytes, format, |spec| caller.check_scope(&spec.queue, &spec.task_type)).await?;
     drop(body);
+    let trace = trace(&head.headers);
+    for spec in &mut specs {
+        spec.trace.clone_from(&trace);
+    }
     let answers = if specs.is_empty() {
         Vec::new()
     } else {

@@ -9,7 +9,8 @@ use axum::response::Response;
 use duly_client::wire::{Problem, SubmitRequest, TaskView, Warning};
 use duly_core::limits::BODY_BYTES;
 use duly_core::name::TenantName;
-use duly_core::submit::{FieldError, check_key};
+use duly_core::submit::{FieldError, Spec, check_key};
+use duly_core::trace::TraceParent;
 use duly_engine::command::submit::Accepted;
 
 use super::get::patience;
@@ -22,6 +23,7 @@ use crate::responses::{PayloadTooLarge, QuotaExceeded, TenantSuspended};
 use crate::{body, query, task_fields};
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Submit a task
@@ -35,6 +37,8 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, bare or \
             quoted; the field `idempotencyKey` says the same"),
+        ("traceparent" = Option<String>, Header, description = "W3C Trace Context: kept with the task \
+            as the label `duly.traceparent`, and part of its events; ignored where it is not valid"),
         ("wait" = Option<String>, Query, description = "How long to wait for the outcome, at most \
             60 s: `30s` or `PT30S`; not at all if absent"),
     ),
@@ -68,6 +72,7 @@ pub(crate) async fn submit_task(
     let key = header_key(&head.headers)?;
     let body = body::read(&app, &head.headers, body, BODY_BYTES).await?;
     let spec = task_fields::read(&body.bytes, key)?;
+    let spec = Spec { trace: trace(&head.headers), ..spec };
     drop(body);
     caller.check_scope(&spec.queue, &spec.task_type)?;
     let tenant = &caller.tenant;
@@ -117,6 +122,13 @@ async fn render(app: &App, accepted: Accepted) -> Result<Response, ApiError> {
     let location = HeaderValue::try_from(location).expect("an id fits a header");
     response.headers_mut().insert(LOCATION, location);
     Ok(response)
+}
+
+/// The header `traceparent`, if it is valid.
+pub(crate) fn trace(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut given = headers.get_all(TRACE_PARENT).iter();
+    let value = given.next().filter(|_| given.next().is_none())?;
+    TraceParent::parse(value.to_str().ok()?)
 }
 
 /// The key of the header: bare, or a quoted string with `\"` and `\\`.

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use duly_client::wire::{Problem, WorkflowAnswer, WorkflowRequest};
 use duly_core::limits::WORKFLOW_BYTES;
 use duly_core::submit::FieldError;
+use duly_core::workflow::request::WorkflowSpec;
 use duly_engine::command::workflows::Refused;
 
 use crate::access::Access;
@@ -14,7 +15,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::responses::{QuotaExceeded, TenantSuspended};
-use crate::routes::tasks::submit::{REPLAYED, header_key};
+use crate::routes::tasks::submit::{REPLAYED, header_key, trace};
 use crate::{body, workflow_fields};
 
 /// Submit a workflow
@@ -49,8 +50,10 @@ pub(crate) async fn submit_workflow(
     request: Request,
 ) -> Result<Response, ApiError> {
     let key = header_key(request.headers())?;
+    let trace = trace(request.headers());
     let body = body::read_json(&app, request, WORKFLOW_BYTES).await?;
     let spec = workflow_fields::read(&body.bytes, key)?;
+    let spec = WorkflowSpec { members: spec.members.traced(trace.as_ref()), ..spec };
     drop(body);
     caller.check_members(&spec.members)?;
     let places = workflow_fields::places(&spec);
