@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use duly_core::event::EventKind;
+use duly_core::id::NodeId;
 use duly_core::ports::event_sink::Details;
-use duly_core::ports::store::Outbox as _;
+use duly_core::ports::store::{Events, HoldSinks, PassEvents, PutSink, ReadEvents};
 use duly_engine::Engine;
 use duly_engine::random::OsRandom;
 
 use super::{Archive, everything, name, outcomes, run_one};
-use crate::world::{CONFIG, World, draft, pass, settle};
+use crate::world::{CONFIG, TTL, World, draft, pass, settle};
 
 use EventKind::{TaskCreated, TaskStarted, TaskSucceeded};
 
@@ -116,6 +117,64 @@ async fn without_sinks_nobody_asks_for_events() {
     pass(Duration::from_secs(3600)).await;
     assert_eq!(looks(), before);
     world.submit(draft("echo")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_is_left_to_the_node_that_serves_it() {
+    let world = World::among_others().await;
+    let archive = Archive::new();
+    let put = PutSink { name: name("archive"), subscriptions: outcomes(), window: None };
+    world.store.put_sink(put).await.unwrap();
+    let other = NodeId::from_bytes([9; 16]);
+    let hold = HoldSinks { node: other, ttl: 6 * TTL, names: vec![name("archive")], most: 1 };
+    let held = world.store.hold_sinks(hold).await.unwrap().remove(0);
+    world.engine.add_sink(name("archive"), outcomes(), archive.clone()).await.unwrap();
+    let first = run_one(&world).await;
+    pass(5 * TTL).await;
+    assert_eq!(archive.received(), []);
+    let read = ReadEvents { sink: name("archive"), after: None, rows: 10 };
+    let Events::Page(page) = world.store.events(read).await.unwrap() else { panic!("it is open") };
+    assert_eq!(page.events[0].event.task(), Some(first));
+    let passed = PassEvents {
+        sink: name("archive"),
+        node: other,
+        term: held.term,
+        position: Some(page.next),
+        trouble: None,
+    };
+    assert!(world.store.pass_events(passed).await.unwrap());
+    let second = run_one(&world).await;
+    pass(2 * TTL).await;
+    let received = archive.received();
+    assert_eq!(received.iter().map(|it| it.task).collect::<Vec<_>>(), [Some(second)]);
+    let relay = world.engine.list_sinks().await.unwrap().remove(0).relay.unwrap();
+    assert!(relay.node != other && relay.term > held.term);
+    world.engine.close().await;
+    assert_eq!(world.store.sinks().await.unwrap()[0].relay, None, "it is free at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_another_node_takes_over_is_served_no_longer() {
+    let world = World::among_others().await;
+    let archive = Archive::new();
+    world.engine.add_sink(name("archive"), outcomes(), archive.clone()).await.unwrap();
+    run_one(&world).await;
+    archive.until(1).await;
+    pass(Duration::from_secs(1)).await;
+    // As if this node had not renewed in time.
+    world.store.release_sinks(world.store.node()).await.unwrap();
+    let other = NodeId::from_bytes([9; 16]);
+    let hold = HoldSinks { node: other, ttl: 60 * TTL, names: vec![name("archive")], most: 1 };
+    assert_eq!(world.store.hold_sinks(hold).await.unwrap().len(), 1);
+    run_one(&world).await;
+    pass(2 * TTL).await;
+    let before = archive.received().len();
+    assert!(before <= 2, "one delivery may have been under way");
+    for _ in 0..5 {
+        run_one(&world).await;
+    }
+    pass(4 * TTL).await;
+    assert_eq!(archive.received().len(), before);
 }
 
 crate::stores::with_lost_hints!(
