@@ -1,8 +1,12 @@
 //! Bugs that a test build carries, asleep. One that is switched on must be found by the tests that
 //! claim to look for it; a build without the feature has none of this.
 
+mod early_position;
+
 use std::fmt;
 use std::str::FromStr;
+
+pub use self::early_position::with_early_positions;
 
 /// A bug that can be switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,9 @@ pub enum PlantedBug {
     SlotIdWithoutGeneration,
     /// What a user changes is written to the audit log after the commit of the change.
     AuditOutsideCommit,
+    /// What a relay has read counts as received by its sink. A layer has this one, see
+    /// [`with_early_positions`].
+    PositionBeforeDelivery,
     /// On PostgreSQL: a node takes an answer that arrives late for a clock that was set back, and
     /// computes due times from its own idea of the time.
     LateReading,
@@ -36,7 +43,7 @@ pub enum PlantedBug {
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AcknowledgeBeforeCommit,
         Self::FinishWithoutEpoch,
         Self::ReapById,
@@ -47,6 +54,7 @@ impl PlantedBug {
         Self::ReleaseBeforeCommit,
         Self::SlotIdWithoutGeneration,
         Self::AuditOutsideCommit,
+        Self::PositionBeforeDelivery,
         Self::LateReading,
         Self::ForgottenTenant,
     ];
@@ -64,6 +72,7 @@ impl PlantedBug {
             Self::ReleaseBeforeCommit => "release-before-commit",
             Self::SlotIdWithoutGeneration => "slot-id-without-generation",
             Self::AuditOutsideCommit => "audit-outside-commit",
+            Self::PositionBeforeDelivery => "position-before-delivery",
             Self::LateReading => "late-reading",
             Self::ForgottenTenant => "forgotten-tenant",
         }

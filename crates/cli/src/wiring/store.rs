@@ -10,6 +10,8 @@ use anyhow::Context as _;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::store::{Rules, Store};
 use duly_store::clock::SystemClock;
+#[cfg(feature = "planted-bugs")]
+use duly_store::planted::PlantedBug;
 use duly_store::postgres::schema::{Migration, Privilege};
 use duly_store::postgres::{PostgresStore, schema};
 use duly_store::sqlite::SqliteStore;
@@ -117,6 +119,16 @@ pub(super) struct OpenedStore {
 
 /// Opens the store of a node and migrates its schema.
 pub(super) async fn open(plan: &Plan) -> anyhow::Result<OpenedStore> {
+    let opened = open_plain(plan).await?;
+    #[cfg(feature = "planted-bugs")]
+    if plan.planted_bug == Some(PlantedBug::PositionBeforeDelivery) {
+        let store = duly_store::planted::with_early_positions(opened.store);
+        return Ok(OpenedStore { store, ..opened });
+    }
+    Ok(opened)
+}
+
+async fn open_plain(plan: &Plan) -> anyhow::Result<OpenedStore> {
     let rules = Rules { loss_limit: plan.loss_limit };
     match &plan.store {
         StoreLocation::Sqlite(path) => {
