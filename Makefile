@@ -6,7 +6,7 @@ CARGO ?= cargo
 TEST_FLAGS := --locked --workspace --features duly-cli/planted-bugs
 
 .DEFAULT_GOAL := help
-.PHONY: help dev build check test quick soak bench bench-peers bench-page bench-page-tool chaos \
+.PHONY: help dev build sbom check test quick soak bench bench-peers bench-page bench-page-tool chaos \
         services cluster \
         check-fmt check-clippy check-docs check-licences need-cargo
 
@@ -18,6 +18,10 @@ dev: build ## Build and start API and workers on http://127.0.0.1:8080 (ARGS='--
 
 build: need-cargo ## Build the binary: target/release/duly
 	@$(CARGO) build --locked --release -p duly-cli
+
+sbom: need-cargo ## List the crates of the binary, with versions, checksums and licences: target/sbom/duly.cdx.json
+	@$(CARGO) run --locked --quiet -p duly-testkit --bin sbom -- target/sbom/duly.cdx.json
+	@echo "written: target/sbom/duly.cdx.json" >&2
 
 services: build ## Start a private PostgreSQL, and say how to use and stop it
 	@scripts/services start && scripts/services hint

@@ -26,7 +26,7 @@ pub(crate) fn change(body: &[u8]) -> Result<SettingsChange, ApiError> {
 }
 
 /// Here `null` differs from absent: it means for ever.
-fn read_retention(fields: &mut Fields, field: Field<'_, '_>) -> RetentionDraft {
+pub(crate) fn read_retention(fields: &mut Fields, field: Field<'_, '_>) -> RetentionDraft {
     let Some(object) = fields.object::<RetentionView>(field) else {
         return RetentionDraft::default();
     };

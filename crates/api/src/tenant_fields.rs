@@ -9,6 +9,7 @@ use crate::back_off_fields;
 use crate::error::ApiError;
 use crate::fields::{self, Field, Fields};
 use crate::order_fields::read_remark;
+use crate::settings_fields::read_retention;
 
 /// Reads a [`TenantRequest`].
 pub(crate) fn draft(body: &[u8]) -> Result<TenantDraft, ApiError> {
@@ -40,14 +41,10 @@ fn read_settings(fields: &mut Fields, field: Field<'_, '_>) -> TenantSettings {
         return TenantSettings::default();
     };
     let retention = object.field("retention");
-    if retention.is_given() {
-        let detail = "is not supported yet for one tenant; change the settings of the installation";
-        fields.refuse(retention.at, "UNSUPPORTED_FIELD", detail);
-    }
     let draft = TenantSettingsDraft {
         retries: fields.number(object.field("retries")),
         back_off: back_off_fields::read(fields, object.field("backoff"), "this object"),
-        retention: None,
+        retention: retention.is_given().then(|| read_retention(fields, retention)),
         redact: read_redact(fields, object.field("redact")),
     };
     draft.check().unwrap_or_else(|found| {
@@ -67,6 +64,10 @@ pub(crate) fn read_redact(fields: &mut Fields, list: Field<'_, '_>) -> Option<Ve
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use duly_core::settings::{Kept, OwnRetention};
+
     use super::*;
 
     fn refused(body: &str) -> Vec<String> {
@@ -77,9 +78,17 @@ mod tests {
     }
 
     #[test]
-    fn retention_is_not_ignored() {
-        let body = r#"{"settings":{"retention":{"successSeconds":1}}}"#;
-        assert_eq!(refused(body), ["/settings/retention UNSUPPORTED_FIELD"]);
+    fn each_period_is_as_in_the_installation_for_ever_or_given() {
+        let read = |body: &str| draft(body.as_bytes()).unwrap().settings.retention;
+        assert_eq!(read(r#"{"settings":{"retention":null}}"#), None);
+        assert_eq!(read(r#"{"settings":{"retention":{}}}"#), None, "it differs in nothing");
+        let body = r#"{"settings":{"retention":{"failedSeconds":1.5,"cancelledSeconds":null}}}"#;
+        let expected = OwnRetention {
+            success: None,
+            failed: Some(Kept::For(Duration::from_millis(1_500))),
+            cancelled: Some(Kept::Forever),
+        };
+        assert_eq!(read(body), Some(expected));
     }
 
     #[test]
@@ -96,13 +105,16 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_said_at_once() {
         let body = r#"{"suspendedAt":"x","quotas":{"workflows":-1,"x":1},
-            "settings":{"retries":1001,"backoff":{"factor":0},"redact":["a"]}}"#;
+            "settings":{"retries":1001,"backoff":{"factor":0},"retention":{"failedSeconds":0},
+            "redact":["a"],"notifications":{}}}"#;
         let expected = [
             "/suspendedAt UNKNOWN_FIELD",
             "/quotas/x UNKNOWN_FIELD",
             "/quotas/workflows OUT_OF_RANGE",
+            "/settings/notifications UNKNOWN_FIELD",
             "/settings/retries OUT_OF_RANGE",
             "/settings/backoff/factor OUT_OF_RANGE",
+            "/settings/retention/failedSeconds OUT_OF_RANGE",
             "/settings/redact/0 INVALID_PATH",
         ];
         assert_eq!(refused(body), expected);

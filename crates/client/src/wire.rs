@@ -66,7 +66,9 @@ pub use settings::{
 };
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};
-pub use tenant::{QuotasView, TenantPage, TenantRequest, TenantSettingsView, TenantView};
+pub use tenant::{
+    OwnRetentionView, QuotasView, TenantPage, TenantRequest, TenantSettingsView, TenantView,
+};
 pub use worker::{DrainRequest, WorkerHome, WorkerLife, WorkerList, WorkerView};
 pub use workflow::{
     DependencyOn, DependencyView, EdgeView, GraphView, NeededOn, NeededTask, NodeInGraph,

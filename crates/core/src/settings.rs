@@ -67,6 +67,57 @@ impl Default for Retention {
     }
 }
 
+/// How long a tenant keeps ended tasks, by their outcome; as in the installation if absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnRetention {
+    /// Those that succeeded.
+    pub success: Option<Kept>,
+    /// Those that failed.
+    pub failed: Option<Kept>,
+    /// Those that were cancelled.
+    pub cancelled: Option<Kept>,
+}
+
+/// How long a task is kept after its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kept {
+    /// It is never deleted.
+    Forever,
+    /// So long.
+    For(Duration),
+}
+
+impl Kept {
+    /// The period; none if it never ends.
+    pub fn period(self) -> Option<Duration> {
+        match self {
+            Self::Forever => None,
+            Self::For(period) => Some(period),
+        }
+    }
+}
+
+impl OwnRetention {
+    /// Nothing is ever deleted, whatever holds in the installation.
+    pub const FOREVER: Self = Self {
+        success: Some(Kept::Forever),
+        failed: Some(Kept::Forever),
+        cancelled: Some(Kept::Forever),
+    };
+
+    /// What holds for the tenant's tasks, over what holds in the installation.
+    pub fn over(&self, installation: Retention) -> Retention {
+        let over = |own: Option<Kept>, usual| own.map_or(usual, Kept::period);
+        Retention {
+            success: over(self.success, installation.success),
+            failed: over(self.failed, installation.failed),
+            cancelled: over(self.cancelled, installation.cancelled),
+        }
+    }
+}
+
 /// The fields of a change to the settings, each of the right JSON type and otherwise unchecked.
 /// What is absent has its default, not the value of before.
 #[derive(Clone, Debug, Default)]
@@ -118,7 +169,7 @@ impl SettingsDraft {
         let concurrency =
             whole("workerConcurrency", self.worker_concurrency, 1..=most, &mut errors);
         let loss_limit = whole("lossLimit", self.loss_limit, 1..=LOSS_LIMIT, &mut errors);
-        let retention = self.retention.check(&mut errors);
+        let retention = self.retention.check(&mut errors).over(default.retention);
         let redact = redact::check_paths(self.redact.unwrap_or_default(), &mut errors);
         if self.comment.as_deref().is_some_and(|comment| !is_comment(comment)) {
             let detail = format!("is at most {COMMENT_CHARS} characters, none of them U+0000");
@@ -146,18 +197,17 @@ fn is_comment(text: &str) -> bool {
 
 impl RetentionDraft {
     /// Checks every field; the errors are those of a body that holds it as `retention`.
-    pub(crate) fn check(self, errors: &mut Vec<FieldError>) -> Retention {
+    pub(crate) fn check(self, errors: &mut Vec<FieldError>) -> OwnRetention {
         const RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=RETENTION;
-        let default = Retention::default();
         let mut own = Vec::new();
-        let mut period = |name, given: Option<Option<f64>>, default| match given {
-            None => default,
-            Some(number) => seconds(name, number, RANGE, &mut own),
+        let mut kept = |name, given: Option<Option<f64>>| match given? {
+            None => Some(Kept::Forever),
+            number => seconds(name, number, RANGE, &mut own).map(Kept::For),
         };
-        let retention = Retention {
-            success: period("successSeconds", self.success_seconds, default.success),
-            failed: period("failedSeconds", self.failed_seconds, default.failed),
-            cancelled: period("cancelledSeconds", self.cancelled_seconds, default.cancelled),
+        let retention = OwnRetention {
+            success: kept("successSeconds", self.success_seconds),
+            failed: kept("failedSeconds", self.failed_seconds),
+            cancelled: kept("cancelledSeconds", self.cancelled_seconds),
         };
         let nested = |error: FieldError| FieldError {
             pointer: format!("/retention{}", error.pointer),

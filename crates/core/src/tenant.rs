@@ -6,7 +6,7 @@ use crate::back_off::BackOff;
 use crate::limits::RETRIES;
 use crate::name::TenantName;
 use crate::redact;
-use crate::settings::{Retention, RetentionDraft, Settings};
+use crate::settings::{OwnRetention, RetentionDraft, Settings};
 use crate::submit::{BackOffDraft, FieldError, whole};
 use crate::time::Timestamp;
 
@@ -34,8 +34,8 @@ pub struct TenantSettings {
     pub retries: Option<u32>,
     /// Back-off of a task, as far as it does not say.
     pub back_off: Option<BackOff>,
-    /// How long ended tasks are kept.
-    pub retention: Option<Retention>,
+    /// How long ended tasks are kept, as far as it differs.
+    pub retention: Option<OwnRetention>,
     /// Paths in payloads that are masked wherever a task is shown.
     pub redact: Option<Vec<String>>,
 }
@@ -60,6 +60,7 @@ impl TenantSettingsDraft {
         let retries = whole("retries", self.retries, 0..=RETRIES, &mut errors);
         let back_off = self.back_off.map(|it| it.check(&mut errors).or(BackOff::default()));
         let retention = self.retention.map(|it| it.check(&mut errors));
+        let retention = retention.filter(|own| *own != OwnRetention::default());
         let redact = self.redact.map(|paths| redact::check_paths(paths, &mut errors));
         let settings = TenantSettings { retries, back_off, retention, redact };
         if errors.is_empty() { Ok(settings) } else { Err(errors) }
@@ -72,7 +73,7 @@ impl TenantSettings {
         Settings {
             retries: self.retries.unwrap_or(installation.retries),
             back_off: self.back_off.unwrap_or(installation.back_off),
-            retention: self.retention.unwrap_or(installation.retention),
+            retention: self.retention.unwrap_or_default().over(installation.retention),
             redact: self.redact.clone().unwrap_or(installation.redact),
             ..installation
         }

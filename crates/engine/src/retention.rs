@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::limits::{AUDIT_MEMORY, SESSION_MEMORY, STORE_BATCH};
-use duly_core::ports::store::{self, Error, Store, Sweep};
-use duly_core::settings::Retention;
-use duly_core::time::Timestamp;
+use duly_core::ports::store::{self, Cutoffs, Error, Store, Sweep};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::leader::Leadership;
 use crate::settings::CurrentSettings;
+use crate::tenants::Tenants;
 
 /// How long the loop waits after the store did not answer.
 const BACK_OFF: Duration = Duration::from_secs(60);
@@ -22,7 +21,7 @@ const AUDIT_PAGE: u32 = 1_000;
 /// How often to sweep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
-    /// From the end of one pass to the next, unless the settings change.
+    /// From the end of one pass to the next, unless a retention changes.
     pub(crate) every: Duration,
 }
 
@@ -47,6 +46,7 @@ pub(crate) struct Sweeper {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Arc<CurrentSettings>,
+    pub(crate) tenants: Arc<Tenants>,
 }
 
 impl Sweeper {
@@ -60,7 +60,9 @@ impl Sweeper {
     }
 
     async fn keep_sweeping(&self) {
+        let mut own = self.tenants.own_retention();
         loop {
+            own.mark_unchanged();
             let known = self.settings.get().await.map_or(0, |settings| settings.version);
             let pause = match self.run_once().await {
                 Ok(SweepReport { deleted: 0, sessions: 0, audit: 0, .. }) => self.config.every,
@@ -80,6 +82,7 @@ impl Sweeper {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = self.settings.after(known) => {}
+                Ok(()) = own.changed() => {}
             }
         }
     }
@@ -93,8 +96,7 @@ impl Sweeper {
         let mut after = None;
         loop {
             // Read for every page: a longer retention, also from another node, holds at once.
-            let retention = self.settings.read().await?.settings.retention;
-            let sweep = Sweep { after, ..expired(retention, self.store.now().await?) };
+            let sweep = Sweep { after, ..self.expired().await? };
             if sweep.latest().is_none() {
                 return Ok(report);
             }
@@ -108,6 +110,17 @@ impl Sweeper {
             }
             tokio::time::sleep(started.elapsed()).await;
         }
+    }
+
+    /// The sweep that deletes what has expired by now.
+    async fn expired(&self) -> store::Result<Sweep> {
+        let retention = self.settings.read().await?.settings.retention;
+        let own = self.store.own_retention().await?;
+        let now = self.store.now().await?;
+        let own =
+            own.into_iter().map(|(tenant, own)| (tenant, Cutoffs::of(own.over(retention), now)));
+        let tenants = Arc::new(own.collect());
+        Ok(Sweep { cutoffs: Cutoffs::of(retention, now), tenants, after: None })
     }
 
     /// Deletes sessions that ended long ago, page by page. Returns how many.
@@ -141,22 +154,12 @@ impl Sweeper {
     }
 }
 
-/// The sweep that deletes what has expired by now.
-fn expired(retention: Retention, now: Timestamp) -> Sweep {
-    let before = |period: Option<Duration>| period.map(|period| now.minus(period));
-    Sweep {
-        success_before: before(retention.success),
-        failed_before: before(retention.failed),
-        cancelled_before: before(retention.cancelled),
-        after: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use duly_core::audit::Author;
     use duly_core::name::{QueueName, TenantName};
     use duly_core::ports::store::{AuditLog as _, PauseQueue, Rules};
+    use duly_core::time::Timestamp;
     use duly_store::clock::ManualClock;
     use duly_store::memory::MemoryStore;
 
@@ -174,7 +177,8 @@ mod tests {
         let author = Author { actor: "key:7".into(), request_id: None };
         store.on_behalf_of(author).pause_queue(order).await.unwrap();
         let settings = Arc::new(CurrentSettings::new(store.clone()));
-        let sweeper = Sweeper { config: Config::default(), store, settings };
+        let tenants = Arc::new(Tenants::new(store.clone()));
+        let sweeper = Sweeper { config: Config::default(), store, settings, tenants };
         clock.advance(AUDIT_MEMORY);
         assert_eq!(sweeper.run_once().await.unwrap().audit, 0);
         clock.advance(Duration::from_millis(1));

@@ -1,15 +1,15 @@
 //! The tenants' records as this node knows them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use duly_core::name::TenantName;
 use duly_core::ports::store::{self, Store};
-use duly_core::settings::Settings;
+use duly_core::settings::{OwnRetention, Settings};
 use duly_core::tenant::TenantRecord;
 use parking_lot::RwLock;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 use crate::quotas::Gate;
@@ -59,12 +59,15 @@ pub(crate) struct Tenants {
     known: RwLock<Option<AllKnown>>,
     /// Held while they are read, with the moment before which they are not read again.
     reading: Mutex<Option<Instant>>,
+    /// By the tenants that have one of their own.
+    own_retention: watch::Sender<BTreeMap<TenantName, OwnRetention>>,
 }
 
 impl Tenants {
     /// Knows nothing yet: the first call of [`Self::get`] reads the store.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: RwLock::default(), reading: Mutex::default() }
+        let own_retention = watch::Sender::default();
+        Self { store, known: RwLock::default(), reading: Mutex::default(), own_retention }
     }
 
     /// What is known of a tenant that has a record.
@@ -91,6 +94,12 @@ impl Tenants {
             return Ok(known.clone());
         }
         self.replace().await
+    }
+
+    /// Tells when a tenant's own retention changes, as far as this node knows. Tasks are deleted by what
+    /// the store says.
+    pub(crate) fn own_retention(&self) -> watch::Receiver<BTreeMap<TenantName, OwnRetention>> {
+        self.own_retention.subscribe()
     }
 
     /// Reads the records again, unless that would take too much of the time.
@@ -125,6 +134,7 @@ impl Tenants {
         });
         let all = AllKnown(Arc::new(all.collect()));
         *known = Some(all.clone());
+        self.note_retention(&all);
         Ok(all)
     }
 
@@ -134,7 +144,20 @@ impl Tenants {
             let name = record.name.clone();
             let newest = newest(known.0.get(&name), record);
             Arc::make_mut(&mut known.0).insert(name, newest);
+            self.note_retention(known);
         }
+    }
+
+    /// Tells of a change; the caller holds what is known, so that the newest is told last.
+    fn note_retention(&self, known: &AllKnown) {
+        let all = known.0.iter();
+        let own = all.filter_map(|(name, it)| Some((name.clone(), it.record.settings.retention?)));
+        let own: BTreeMap<_, _> = own.collect();
+        self.own_retention.send_if_modified(|before| {
+            let is_new = *before != own;
+            *before = own;
+            is_new
+        });
     }
 }
 

@@ -355,6 +355,8 @@ macro_rules! conformance {
                 everything_about_a_task_goes,
                 the_key_of_a_deleted_task_may_be_used_again,
                 tasks_of_all_tenants_are_deleted,
+                a_tenants_own_times_count_instead,
+                a_shorter_time_of_a_tenant_spares_the_others,
                 a_replayed_task_stays,
                 a_sweep_and_a_replay_have_one_winner,
                 one_call_deletes_a_bounded_number,
@@ -423,6 +425,7 @@ macro_rules! conformance {
             );
             $crate::conformance_area!($backend, tenants:
                 a_record_reads_back_as_it_was,
+                those_with_a_retention_of_their_own_are_known,
                 the_same_again_changes_nothing,
                 a_change_based_on_another_version_is_refused,
                 they_are_listed_by_name,

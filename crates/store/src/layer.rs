@@ -7,6 +7,7 @@
 mod outbox;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use duly_core::ports::store::{
 };
 use duly_core::ports::work_source::TakenBack;
 use duly_core::schedule::Schedule;
+use duly_core::settings::OwnRetention;
 use duly_core::task::{Attempt, Task};
 use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
@@ -322,7 +324,7 @@ impl<L: Layer + 'static> SettingsLog for Layered<L> {
 #[async_trait]
 impl<L: Layer + 'static> Expiry for Layered<L> {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept> {
-        self.layer.call(Call::new("sweep", &sweep), || self.inner.sweep(sweep)).await
+        self.layer.call(Call::new("sweep", &sweep), || self.inner.sweep(sweep.clone())).await
     }
 
     async fn forget_sessions(&self, before: Timestamp) -> Result<u32> {
@@ -579,6 +581,10 @@ impl<L: Layer + 'static> TenantRecords for Layered<L> {
 
     async fn tenant(&self, name: &TenantName) -> Result<Option<TenantRecord>> {
         self.layer.call(Call::named("tenant"), || self.inner.tenant(name)).await
+    }
+
+    async fn own_retention(&self) -> Result<BTreeMap<TenantName, OwnRetention>> {
+        self.layer.call(Call::named("own_retention"), || self.inner.own_retention()).await
     }
 
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {

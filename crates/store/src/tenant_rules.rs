@@ -3,7 +3,8 @@
 
 use duly_core::limits::TENANTS;
 use duly_core::ports::store::{Expected, PutTenant, TenantChange};
-use duly_core::tenant::TenantRecord;
+use duly_core::settings::OwnRetention;
+use duly_core::tenant::{TenantRecord, TenantSettings};
 use duly_core::time::Timestamp;
 
 /// What to do about an order for a record.
@@ -49,6 +50,15 @@ pub(crate) fn put(
     Change::Update(record(Some(before), put, now))
 }
 
+/// The retention of a tenant whose record has these settings, if it has one of its own. Settings that
+/// cannot be read may have had any, so that nothing is deleted.
+pub(crate) fn retention_in(settings: &str) -> Option<OwnRetention> {
+    match serde_json::from_str::<TenantSettings>(settings) {
+        Ok(settings) => settings.retention,
+        Err(_) => Some(OwnRetention::FOREVER),
+    }
+}
+
 fn is_same(before: &TenantRecord, put: &PutTenant) -> bool {
     let TenantRecord { suspended_at, note, quotas, settings, .. } = before;
     suspended_at.is_some() == put.suspended
@@ -67,5 +77,34 @@ fn record(before: Option<&TenantRecord>, put: &PutTenant, now: Timestamp) -> Ten
         quotas: put.quotas,
         settings: put.settings.clone(),
         created_at: before.map_or(now, |before| before.created_at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duly_core::limits::DEFAULT_RETENTION;
+    use duly_core::settings::Kept;
+
+    use super::*;
+
+    #[test]
+    fn a_retention_that_cannot_be_read_never_ends() {
+        let none = serde_json::to_string(&TenantSettings::default()).unwrap();
+        assert_eq!(retention_in(&none), None);
+        assert!(none.contains(r#""retention":null"#), "queries look for this text");
+        let week =
+            OwnRetention { success: Some(Kept::For(DEFAULT_RETENTION)), ..OwnRetention::default() };
+        let own = TenantSettings { retention: Some(week), ..TenantSettings::default() };
+        let own = serde_json::to_string(&own).unwrap();
+        assert_eq!(retention_in(&own), Some(week));
+        assert_eq!(retention_in(&own[1..]), Some(OwnRetention::FOREVER));
+        let path = r#"/"retention":null"#.to_owned();
+        let quoted = TenantSettings { redact: Some(vec![path]), ..TenantSettings::default() };
+        let quoted = serde_json::to_string(&quoted).unwrap();
+        assert_eq!(
+            quoted.matches(r#""retention":null"#).count(),
+            1,
+            "no string holds it: {quoted}"
+        );
     }
 }

@@ -22,6 +22,7 @@ pub mod process;
 pub mod proxy;
 pub mod raw;
 pub mod report;
+pub mod sbom;
 pub mod server;
 pub mod stalls;
 pub mod target;

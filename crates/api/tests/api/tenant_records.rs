@@ -34,7 +34,8 @@ async fn a_record_is_created_read_and_replaced() {
     let absent = ask(&router, get("/tenants/acme")).await.problem();
     assert_eq!((absent.0, absent.1.as_str()), (404, "TENANT_NOT_FOUND"));
     let body = json!({"note": "trial", "quotas": {"waitingTasks": 10},
-        "settings": {"retries": 5, "backoff": {"strategy": "fixed"}, "redact": ["/card"]}});
+        "settings": {"retries": 5, "backoff": {"strategy": "fixed"}, "redact": ["/card"],
+            "retention": {"successSeconds": 86_400.5, "failedSeconds": null}}});
     let created = put(&router, &[("if-none-match", "*")], &body).await;
     assert_eq!(
         (created.status.as_u16(), &created.headers["etag"]),
@@ -44,7 +45,8 @@ async fn a_record_is_created_read_and_replaced() {
     assert_eq!(view["quotas"]["waitingTasks"], 10);
     assert_eq!(view["quotas"]["schedules"], Value::Null);
     assert_eq!(view["settings"]["backoff"]["strategy"], "fixed");
-    assert_eq!(view["settings"]["retention"], Value::Null);
+    let retention = json!({"successSeconds": 86_400.5, "failedSeconds": null});
+    assert_eq!(view["settings"]["retention"], retention, "the third is as in the installation");
     assert_eq!((&view["suspendedAt"], &view["note"]), (&Value::Null, &json!("trial")));
     assert_eq!(ask(&router, get("/v1/tenants/acme")).await.json(), view);
     let list = ask(&router, get("/tenants")).await.json();
@@ -53,6 +55,7 @@ async fn a_record_is_created_read_and_replaced() {
     let replaced = put(&router, &[("if-match", "\"1\"")], &json!({})).await;
     assert_eq!(replaced.status, 200);
     assert_eq!(replaced.json()["quotas"]["waitingTasks"], Value::Null, "what is absent is gone");
+    assert_eq!(replaced.json()["settings"]["retention"], Value::Null);
     for stale in [("if-match", "\"1\""), ("if-none-match", "*")] {
         let refused = put(&router, &[stale], &body).await.problem();
         assert_eq!((refused.0, refused.1.as_str()), (412, "VERSION_MISMATCH"), "{stale:?}");

@@ -147,7 +147,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a number".to_owned())
 }
 
-fn period(text: &str) -> Result<Option<f64>, String> {
+pub(super) fn period(text: &str) -> Result<Option<f64>, String> {
     if matches!(text, "forever" | "null") {
         return Ok(None);
     }

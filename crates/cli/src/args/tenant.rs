@@ -1,9 +1,10 @@
 //! Flags of `duly tenant`.
 
 use clap::{Args, Subcommand};
-use duly_client::wire::TenantView;
+use duly_client::wire::{OwnRetentionView, TenantView};
 
 use super::ClientArgs;
+use super::settings::period;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TenantCommand {
@@ -46,7 +47,9 @@ pub(crate) struct TenantPutArgs {
     #[arg(value_name = "TENANT")]
     pub(crate) name: String,
     /// What to change, such as waitingTasks=100000, submitsPerSecond=500, payloadBytes=65536,
-    /// schedules=20, workflows=null (no quota), retries=5 or redact=/card/number,/cvc
+    /// schedules=20, workflows=null (no quota), retries=5, retention.success=1d,
+    /// retention.failed=forever, retention.cancelled=null (as in the installation) or
+    /// redact=/card/number,/cvc
     #[arg(value_name = "KEY=VALUE", value_parser = change)]
     pub(crate) changes: Vec<TenantSetting>,
     /// Note, for people
@@ -69,7 +72,7 @@ pub(crate) struct TenantSuspendArgs {
 }
 
 /// One quota or setting of a tenant and its new value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TenantSetting {
     WaitingTasks(Option<u32>),
     SubmitsPerSecond(Option<u32>),
@@ -77,13 +80,20 @@ pub(crate) enum TenantSetting {
     Schedules(Option<u32>),
     Workflows(Option<u32>),
     Retries(Option<u32>),
+    Success(OwnPeriod),
+    Failed(OwnPeriod),
+    Cancelled(OwnPeriod),
     Redact(Option<Vec<String>>),
 }
+
+/// A period of a tenant's own, perhaps without an end; nothing if it is as in the installation.
+type OwnPeriod = Option<Option<f64>>;
 
 impl TenantSetting {
     /// Changes this one and no other.
     pub(crate) fn apply(&self, tenant: &mut TenantView) {
         let (quotas, settings) = (&mut tenant.quotas, &mut tenant.settings);
+        let mut retention = settings.retention.unwrap_or_default();
         match self.clone() {
             Self::WaitingTasks(number) => quotas.waiting_tasks = number,
             Self::SubmitsPerSecond(number) => quotas.submits_per_second = number,
@@ -91,13 +101,17 @@ impl TenantSetting {
             Self::Schedules(number) => quotas.schedules = number,
             Self::Workflows(number) => quotas.workflows = number,
             Self::Retries(number) => settings.retries = number,
+            Self::Success(period) => retention.success_seconds = period,
+            Self::Failed(period) => retention.failed_seconds = period,
+            Self::Cancelled(period) => retention.cancelled_seconds = period,
             Self::Redact(paths) => settings.redact = paths,
         }
+        settings.retention = (retention != OwnRetentionView::default()).then_some(retention);
     }
 }
 
 const KEYS: &str = "waitingTasks, submitsPerSecond, payloadBytes, schedules, workflows, retries, \
-    redact";
+    retention.success, retention.failed, retention.cancelled, redact";
 
 fn change(text: &str) -> Result<TenantSetting, String> {
     let (key, value) = text.split_once('=').ok_or("not of the form KEY=VALUE")?;
@@ -108,6 +122,9 @@ fn change(text: &str) -> Result<TenantSetting, String> {
         "schedules" => TenantSetting::Schedules(number(value)?),
         "workflows" => TenantSetting::Workflows(number(value)?),
         "retries" => TenantSetting::Retries(number(value)?),
+        "retention.success" => TenantSetting::Success(own_period(value)?),
+        "retention.failed" => TenantSetting::Failed(own_period(value)?),
+        "retention.cancelled" => TenantSetting::Cancelled(own_period(value)?),
         "redact" if value == "null" => TenantSetting::Redact(None),
         "redact" => {
             let paths = value.split(',').filter(|path| !path.is_empty());
@@ -125,6 +142,10 @@ fn number(text: &str) -> Result<Option<u32>, String> {
     Ok(Some(number))
 }
 
+fn own_period(text: &str) -> Result<OwnPeriod, String> {
+    if text == "null" { Ok(None) } else { period(text).map(Some) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,12 +157,21 @@ mod tests {
             ("waitingTasks=5", TenantSetting::WaitingTasks(Some(5))),
             ("schedules=null", TenantSetting::Schedules(None)),
             ("redact=/card/number,/cvc", TenantSetting::Redact(Some(paths))),
+            ("retention.success=1d", TenantSetting::Success(Some(Some(86_400.0)))),
+            ("retention.failed=forever", TenantSetting::Failed(Some(None))),
+            ("retention.cancelled=null", TenantSetting::Cancelled(None)),
             ("redact=", TenantSetting::Redact(Some(Vec::new()))),
             ("redact=null", TenantSetting::Redact(None)),
         ] {
             assert_eq!(change(text), Ok(expected), "{text}");
         }
-        for text in ["waitingTasks", "waitingTasks=-1", "suspended=true", "retries=many"] {
+        for text in [
+            "waitingTasks",
+            "waitingTasks=-1",
+            "suspended=true",
+            "retries=many",
+            "retention.success=7",
+        ] {
             assert!(change(text).is_err(), "{text}");
         }
     }

@@ -5,6 +5,7 @@ mod show;
 use duly_client::wire::{RollbackRequest, SettingsAnswer};
 use duly_client::{Client, Error};
 
+pub(super) use self::show::period;
 use self::show::{print, table};
 use crate::args::{
     Output, SettingsCommand, SettingsGetArgs, SettingsHistoryArgs, SettingsRollbackArgs,

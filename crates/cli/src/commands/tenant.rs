@@ -1,9 +1,10 @@
 //! `duly tenant …`: quotas, settings and suspension of tenants.
 
-use duly_client::wire::{PauseRequest, TenantRequest, TenantView};
+use duly_client::wire::{OwnRetentionView, PauseRequest, TenantRequest, TenantView};
 use duly_client::{Client, Error};
 
 use super::connect;
+use super::settings::period;
 use crate::args::{
     Output, TenantCommand, TenantListArgs, TenantNameArgs, TenantPutArgs, TenantSuspendArgs,
 };
@@ -132,10 +133,12 @@ fn table_of(tenants: &[TenantView]) -> String {
         "schedules",
         "workflows",
         "retries",
+        "retention",
         "redacted",
         "state",
     ];
     let mut table = output::table(&header).shorten(&["state"], 12).leave_out(&[
+        "retention",
         "retries",
         "redacted",
         "workflows",
@@ -155,9 +158,37 @@ fn table_of(tenants: &[TenantView]) -> String {
             number(quotas.schedules),
             number(quotas.workflows),
             number(settings.retries),
+            settings.retention.map_or("-".to_owned(), kept),
             settings.redact.as_ref().map_or("-".to_owned(), |paths| paths.len().to_string()),
             format!("{state} {note}").trim_end().to_owned(),
         ]);
     }
     output::render(&table)
+}
+
+/// What a tenant's own retention sets, in the form of `duly tenant put`.
+fn kept(retention: OwnRetentionView) -> String {
+    let OwnRetentionView { success_seconds, failed_seconds, cancelled_seconds } = retention;
+    let all = [
+        ("success", success_seconds),
+        ("failed", failed_seconds),
+        ("cancelled", cancelled_seconds),
+    ];
+    let own = all.into_iter().filter_map(|(name, own)| Some(format!("{name}={}", period(own?))));
+    own.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_tenant_sets_is_shown() {
+        let retention = OwnRetentionView {
+            success_seconds: Some(Some(86_400.0)),
+            failed_seconds: Some(None),
+            cancelled_seconds: None,
+        };
+        assert_eq!(kept(retention), "success=1d failed=forever");
+    }
 }

@@ -11,4 +11,5 @@ mod rights;
 mod same_row;
 mod search_path;
 mod submit;
+mod tenants;
 mod world;

@@ -1,10 +1,11 @@
 //! Tenants: their limits, and what they set for themselves.
 
+use duly_core::settings::{Kept, OwnRetention};
 use duly_core::tenant::{Quotas, TenantRecord, TenantSettings};
 use duly_core::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Backoff, RetentionView};
+use super::Backoff;
 
 /// How much a tenant may use; null where only the limits of the installation hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +34,46 @@ pub struct TenantSettingsView {
     pub retries: Option<u32>,
     /// Back-off, as far as a task does not say.
     pub backoff: Option<Backoff>,
-    /// How long ended tasks are kept. Not supported yet: 422.
-    pub retention: Option<RetentionView>,
+    /// How long ended tasks are kept.
+    pub retention: Option<OwnRetentionView>,
     /// What is masked in payloads wherever they are shown but to the worker that runs them: JSON pointers,
     /// in which `*` stands for every key and every index.
     #[cfg_attr(feature = "openapi", schema(max_items = 100))]
     pub redact: Option<Vec<String>>,
+}
+
+/// How long a tenant's ended tasks are kept, counted from their end: for ever if null, as in the
+/// installation if absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OwnRetentionView {
+    /// Those that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(value_type = Option<f64>, minimum = 1, maximum = 315_360_000, example = 86_400)
+    )]
+    pub success_seconds: Option<Option<f64>>,
+    /// Those that failed.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(value_type = Option<f64>, minimum = 1, maximum = 315_360_000)
+    )]
+    pub failed_seconds: Option<Option<f64>>,
+    /// Those that were cancelled.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(value_type = Option<f64>, minimum = 1, maximum = 315_360_000)
+    )]
+    pub cancelled_seconds: Option<Option<f64>>,
+}
+
+/// A field that is there, perhaps with null.
+fn given<'a, D: Deserializer<'a>>(field: D) -> Result<Option<Option<f64>>, D::Error> {
+    Option::deserialize(field).map(Some)
 }
 
 /// What is recorded about a tenant.
@@ -121,6 +156,19 @@ impl From<Quotas> for QuotasView {
     }
 }
 
+impl From<OwnRetention> for OwnRetentionView {
+    fn from(retention: OwnRetention) -> Self {
+        let OwnRetention { success, failed, cancelled } = retention;
+        let seconds =
+            |kept: Option<Kept>| kept.map(|kept| kept.period().map(|period| period.as_secs_f64()));
+        Self {
+            success_seconds: seconds(success),
+            failed_seconds: seconds(failed),
+            cancelled_seconds: seconds(cancelled),
+        }
+    }
+}
+
 impl From<TenantSettings> for TenantSettingsView {
     fn from(settings: TenantSettings) -> Self {
         Self {
@@ -137,7 +185,8 @@ fn tenant_request_example() -> serde_json::Value {
     serde_json::json!({
         "note": "trial until June",
         "quotas": {"waitingTasks": 100_000, "submitsPerSecond": 500},
-        "settings": {"retries": 5, "redact": ["/card/number"]}
+        "settings": {"retries": 5, "retention": {"successSeconds": 86_400},
+            "redact": ["/card/number"]}
     })
 }
 
@@ -147,7 +196,7 @@ fn tenant_example() -> serde_json::Value {
         "tenant": "acme", "version": 3, "suspendedAt": null, "note": "trial until June",
         "quotas": {"waitingTasks": 100_000, "submitsPerSecond": 500, "payloadBytes": null,
             "schedules": null, "workflows": null},
-        "settings": {"retries": 5, "backoff": null, "retention": null,
+        "settings": {"retries": 5, "backoff": null, "retention": {"successSeconds": 86_400},
             "redact": ["/card/number"]},
         "createdAt": "2030-01-31T08:00:00Z"
     })

@@ -60,7 +60,7 @@ pub use self::queues::{
 pub use self::reports::{
     LogPage, LogPart, LogPosition, ReadLogs, Report, ReportItem, Reported, Reports,
 };
-pub use self::retention::{Expiry, Sweep, Swept};
+pub use self::retention::{Cutoffs, Expiry, Sweep, Swept};
 pub use self::schedules::{
     Decide, Decided, DeleteSchedule, Expected, ListSchedules, PutSchedule, RunStatus,
     ScheduleChange, ScheduleList, Schedules, SlotOrder, SlotOutcome, SlotRecord, SwitchSchedule,

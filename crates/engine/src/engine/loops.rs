@@ -113,6 +113,7 @@ impl Inner {
             config: retention::Config::default(),
             store: Arc::clone(&self.store),
             settings: Arc::clone(&self.settings),
+            tenants: Arc::clone(&self.tenants),
         };
         self.loops.spawn(sweeper.run(lead.clone(), self.stop.clone()));
         let coordinator = Coordinator {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use duly_core::back_off::{BackOff, Strategy};
 use duly_core::id::TaskId;
 use duly_core::name::TenantName;
-use duly_core::ports::store::{PutSettings, VersionedSettings};
-use duly_core::settings::{Retention, Settings, SettingsChange};
+use duly_core::ports::store::{Expected, PutSettings, PutTenant, VersionedSettings};
+use duly_core::settings::{Kept, OwnRetention, Retention, Settings, SettingsChange};
 use duly_core::submit::{BackOffDraft, Draft};
+use duly_core::tenant::{Quotas, TenantSettings};
 use duly_engine::command::settings::Error;
+use duly_engine::command::tenants::{TenantDraft, TenantOrder};
 
 use crate::world::{World, draft, finish, pass, success};
 
@@ -174,6 +176,54 @@ async fn a_sweep_goes_by_what_is_stored() {
     assert_eq!(world.engine.settings_in_effect().await.unwrap().version, 1, "and this one knows");
 }
 
+/// Gives the tenant of all tasks here a retention of its own; none stands for that of the installation.
+async fn keep(world: &World, retention: Option<OwnRetention>) {
+    let settings = TenantSettings { retention, ..TenantSettings::default() };
+    let order = TenantOrder::Put(TenantDraft { settings, ..TenantDraft::default() });
+    let tenant = TenantName::default_tenant();
+    world.engine.change_tenant(tenant, order, Expected::Any).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retention_of_a_tenant_holds_at_once() {
+    let world = World::new().await;
+    let id = done(&world).await;
+    keep(&world, Some(OwnRetention::FOREVER)).await;
+    pass(30 * DAY).await;
+    assert!(is_there(&world, id).await, "the tenant keeps it for ever");
+    let brief = Some(Kept::For(Duration::from_secs(1)));
+    keep(&world, Some(OwnRetention { success: brief, ..OwnRetention::default() })).await;
+    pass(Duration::from_millis(1)).await;
+    assert!(!is_there(&world, id).await);
+
+    let id = done(&world).await;
+    keep(&world, Some(OwnRetention { failed: brief, ..OwnRetention::default() })).await;
+    pass(6 * DAY).await;
+    assert!(is_there(&world, id).await, "its successes are kept as all others are");
+    pass(DAY + HOUR + Duration::from_secs(1)).await;
+    assert!(!is_there(&world, id).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_goes_by_the_stored_retention_of_tenants() {
+    let world = World::new().await;
+    keep(&world, None).await;
+    let id = done(&world).await;
+    pass(HOUR / 2).await;
+    let retention = Some(OwnRetention::FOREVER);
+    let put = PutTenant {
+        name: TenantName::default_tenant(),
+        suspended: false,
+        note: None,
+        quotas: Quotas::default(),
+        settings: TenantSettings { retention, ..TenantSettings::default() },
+        expected: Expected::Any,
+    };
+    world.store.put_tenant(put).await.unwrap();
+    pass(8 * DAY).await;
+    assert!(is_there(&world, id).await, "another node has changed the record");
+}
+
 crate::stores::with_lost_hints!(
     all: a_task_that_does_not_say_gets_the_defaults_of_now,
     a_repeated_submit_is_the_same_after_the_defaults_changed,
@@ -183,5 +233,7 @@ crate::stores::with_lost_hints!(
     memory: old_tasks_go_within_an_hour,
     a_shorter_retention_holds_at_once,
     settings_that_cannot_be_read_delete_nothing,
-    a_sweep_goes_by_what_is_stored
+    a_sweep_goes_by_what_is_stored,
+    a_retention_of_a_tenant_holds_at_once,
+    a_sweep_goes_by_the_stored_retention_of_tenants
 );

@@ -57,33 +57,6 @@ BEGIN
 END
 $$;
 
--- The back-off of a task for which neither it nor the settings specify one.
-CREATE OR REPLACE FUNCTION duly.usual_back_off() RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-    SELECT '{"strategy": "exponential", "base": {"secs": 1, "nanos": 0}, "factor": 2,
-             "cap": {"secs": 3600, "nanos": 0}, "jitter": "full"}'::jsonb
-$$;
-
--- Retries and back-off from the settings, for tasks that do not specify them. Damaged settings count as
--- none, as they do for the nodes.
-CREATE OR REPLACE FUNCTION duly.defaults(OUT retries integer, OUT back_off jsonb) LANGUAGE plpgsql AS $$
-DECLARE
-    newest text;
-BEGIN
-    retries := 3;
-    back_off := duly.usual_back_off();
-    SELECT s.body INTO newest FROM duly.settings s ORDER BY s.version DESC LIMIT 1;
-    IF FOUND THEN
-        BEGIN
-            PERFORM duly.back_off('{}', newest::jsonb -> 'back_off');
-            retries := coalesce((newest::jsonb ->> 'retries')::integer, retries);
-            back_off := coalesce(newest::jsonb -> 'back_off', back_off);
-        EXCEPTION WHEN data_exception THEN
-            NULL;
-        END;
-    END IF;
-END
-$$;
-
 -- When a task is to start, and how that was given, for the hash of the request.
 CREATE OR REPLACE FUNCTION duly.start(
     run_at timestamptz, delay interval, spread bigint, at bigint, OUT start bigint, OUT said bytea)
@@ -107,28 +80,6 @@ BEGIN
     IF start + spread > at + ahead::bigint * 1000 THEN
         PERFORM duly.refuse(CASE WHEN run_at IS NULL THEN 'delay' ELSE 'run_at' END, 'OUT_OF_RANGE',
                             'lies more than 400 days ahead');
-    END IF;
-END
-$$;
-
--- Refuses a tenant for which the application may not submit, and one that is suspended.
-CREATE OR REPLACE FUNCTION duly.admit_application(in_tenant text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF EXISTS (SELECT FROM duly.application_tenant)
-       AND NOT EXISTS (
-           SELECT FROM duly.application_tenant a JOIN pg_roles r ON r.rolname = a.role
-           WHERE a.tenant IN (in_tenant, '*') AND pg_has_role(session_user, r.oid, 'MEMBER'))
-    THEN
-        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', CONSTRAINT = 'FORBIDDEN',
-            COLUMN = 'tenant',
-            MESSAGE = 'user ' || session_user || ' may not submit for tenant ' || in_tenant,
-            HINT = 'An administrator adds the role and the tenant to duly.application_tenant.';
-    END IF;
-    IF EXISTS (SELECT FROM duly.pause p WHERE p.tenant = in_tenant AND p.queue = '') THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            CONSTRAINT = 'TENANT_SUSPENDED', COLUMN = 'tenant',
-            MESSAGE = 'tenant ' || in_tenant || ' is suspended',
-            HINT = 'An admin of the installation can resume it: duly tenant resume.';
     END IF;
 END
 $$;
@@ -163,6 +114,7 @@ DECLARE
         coalesce(duly.millis('jitter', extract(epoch FROM jitter), a_day), 0);
     limit_ms constant bigint  := duly.millis('timeout', extract(epoch FROM timeout), a_day);
     defaults record;
+    quotas   record;
     due      record;
     lane     integer;
     id       uuid;
@@ -183,7 +135,14 @@ BEGIN
         PERFORM duly.refuse('idempotency_key', 'INVALID_KEY',
                             'is 1 to 255 characters without control characters');
     END IF;
-    defaults := duly.defaults();
+    quotas := duly.quotas_of(tenant);
+    IF octet_length(body) > quotas.payload_bytes THEN
+        PERFORM duly.refuse('payload', 'QUOTA_EXCEEDED',
+            format('is %s bytes; the quota payloadBytes of tenant %s is %s', octet_length(body), tenant,
+                   quotas.payload_bytes));
+    END IF;
+    defaults := duly.settings_of(tenant);
+    PERFORM duly.check_mask(body::json, defaults.redact);
     due := duly.start(run_at, delay, spread, at);
     due.start := due.start + floor(random() * (spread + 1))::bigint;
     lane := duly.lane_of(tenant, queue, type);
@@ -200,6 +159,7 @@ BEGIN
             RETURN known;
         END IF;
     END IF;
+    PERFORM duly.admit_task(tenant, quotas.waiting_tasks, quotas.submits_per_second);
     PERFORM duly.need_day((due.start / (a_day * 1000))::integer);
     PERFORM duly.submit_tasks(
         ARRAY[id], ARRAY[0], ARRAY[due.start], ARRAY[NULL::bigint], ARRAY[lane],

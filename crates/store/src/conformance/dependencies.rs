@@ -8,8 +8,8 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::limits::{CASCADE_STEP, LOSSES, PARENT_BYTES};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Controlled, DeleteTasks, EditTask, Exchange, ListTasks, Replay, ReplayTasks,
-    Submitted, Sweep, TaskChange,
+    CancelTasks, Controlled, Cutoffs, DeleteTasks, EditTask, Exchange, ListTasks, Replay,
+    ReplayTasks, Submitted, Sweep, TaskChange,
 };
 use duly_core::state::Status;
 use duly_core::submit::Start;
@@ -274,8 +274,8 @@ pub async fn a_parent_of_open_tasks_stays(harness: Harness) {
     end_one(&harness, session, success()).await;
     assert_eq!(delete(&harness, parent).await, Controlled::OpenChildren);
     harness.advance(Duration::from_secs(3600));
-    let before = Some(harness.now());
-    let sweep = Sweep { success_before: before, ..Sweep::default() };
+    let cutoffs = Cutoffs { success: Some(harness.now()), ..Cutoffs::default() };
+    let sweep = Sweep { cutoffs, ..Sweep::default() };
     assert_eq!(harness.store().sweep(sweep).await.unwrap().deleted, 0);
     end_one(&harness, session, success()).await;
     assert_eq!(delete(&harness, parent).await, Controlled::Done);

@@ -10,9 +10,9 @@ use duly_core::lease::{Finished, Outcome};
 use duly_core::limits::EVENTS_PER_ROW;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    CancelTasks, Controlled, DeleteTasks, EditTask, Events, PauseQueue, PutSettings, PutSink,
-    ReadEvents, Replay, ReplayTasks, Report, ReportItem, RetryTasks, SlotOrder, StoredEvent,
-    Submit, SubmittedWorkflow, Sweep, TaskChange,
+    CancelTasks, Controlled, Cutoffs, DeleteTasks, EditTask, Events, PauseQueue, PutSettings,
+    PutSink, ReadEvents, Replay, ReplayTasks, Report, ReportItem, RetryTasks, SlotOrder,
+    StoredEvent, Submit, SubmittedWorkflow, Sweep, TaskChange,
 };
 use duly_core::progress::Progress;
 use duly_core::schedule::{Overlap, SkipReason};
@@ -333,13 +333,11 @@ pub async fn a_sweep_tells_of_what_it_deletes(harness: Harness) {
     subscribe(&harness, "gone", Subscription::to([TaskDeleted].into_iter().collect())).await;
     // A day that is over could be dropped as a whole.
     harness.advance(Duration::from_secs(3 * 24 * 60 * 60));
-    let before = Some(harness.now());
-    let sweep =
-        Sweep { success_before: before, failed_before: None, cancelled_before: None, after: None };
-    let mut after = None;
+    let cutoffs = Cutoffs { success: Some(harness.now()), ..Cutoffs::default() };
+    let mut sweep = Sweep { cutoffs, ..Sweep::default() };
     loop {
-        after = harness.store().sweep(Sweep { after, ..sweep }).await.unwrap().next;
-        if after.is_none() {
+        sweep.after = harness.store().sweep(sweep.clone()).await.unwrap().next;
+        if sweep.after.is_none() {
             break;
         }
     }

@@ -1,5 +1,6 @@
 //! Tasks that ended long ago are deleted.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use duly_core::filter::Filter;
@@ -8,7 +9,8 @@ use duly_core::lease::{Finish, Lease, Outcome};
 use duly_core::limits::{SCAN_ROWS, STORE_BATCH};
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
-    CancelTasks, Controlled, GroupDead, ListDead, ListTasks, Replay, ReplayTasks, Submitted, Sweep,
+    CancelTasks, Controlled, Cutoffs, GroupDead, ListDead, ListTasks, Replay, ReplayTasks,
+    Submitted, Sweep,
 };
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -24,24 +26,33 @@ fn own() -> TenantName {
     TenantName::default_tenant()
 }
 
-/// A sweep of everything that ended before this time.
+/// Everything that ended before this time.
+fn all_until(time: Timestamp) -> Cutoffs {
+    Cutoffs { success: Some(time), failed: Some(time), cancelled: Some(time) }
+}
+
+/// A sweep of that, of all tenants.
 fn all_before(time: Timestamp) -> Sweep {
-    let before = Some(time);
-    Sweep { success_before: before, failed_before: before, cancelled_before: before, after: None }
+    Sweep { cutoffs: all_until(time), ..Sweep::default() }
+}
+
+/// A sweep in which one tenant has cutoffs of its own.
+fn with_own(cutoffs: Cutoffs, tenant: &TenantName, own: Cutoffs) -> Sweep {
+    let tenants = BTreeMap::from([(tenant.clone(), own)]).into();
+    Sweep { cutoffs, tenants, after: None }
 }
 
 /// Sweeps from the first id to the last; how many calls that took.
-async fn sweep(harness: &Harness, sweep: Sweep) -> usize {
-    let (mut after, mut calls) = (sweep.after, 0);
-    loop {
-        let swept = harness.store().sweep(Sweep { after, ..sweep }).await.unwrap();
+async fn sweep(harness: &Harness, mut sweep: Sweep) -> usize {
+    for calls in 1.. {
+        let swept = harness.store().sweep(sweep.clone()).await.unwrap();
         assert!(swept.deleted as usize <= STORE_BATCH);
-        calls += 1;
-        after = swept.next;
-        if after.is_none() {
+        sweep.after = swept.next;
+        if sweep.after.is_none() {
             return calls;
         }
     }
+    unreachable!("there is an end to the tasks")
 }
 
 async fn is_there(harness: &Harness, id: TaskId) -> bool {
@@ -78,14 +89,14 @@ pub async fn each_outcome_has_its_own_time(harness: Harness) {
     let ids = [succeeded, failed, called_off];
     harness.advance(HOUR);
     let now = Some(harness.now());
-    let none = Sweep::default();
+    let none = Cutoffs::default();
     for (only, left) in [
         (none, [true, true, true]),
-        (Sweep { success_before: now, ..none }, [false, true, true]),
-        (Sweep { cancelled_before: now, ..none }, [false, true, false]),
-        (Sweep { failed_before: now, ..none }, [false, false, false]),
+        (Cutoffs { success: now, ..none }, [false, true, true]),
+        (Cutoffs { cancelled: now, ..none }, [false, true, false]),
+        (Cutoffs { failed: now, ..none }, [false, false, false]),
     ] {
-        sweep(&harness, only).await;
+        sweep(&harness, Sweep { cutoffs: only, ..Sweep::default() }).await;
         for (id, left) in ids.into_iter().zip(left) {
             assert_eq!(is_there(&harness, id).await, left, "{only:?}");
         }
@@ -161,6 +172,67 @@ pub async fn tasks_of_all_tenants_are_deleted(harness: Harness) {
     harness.advance(HOUR);
     sweep(&harness, all_before(harness.now())).await;
     assert_eq!(harness.store().get(&tenant, id).await.unwrap(), None);
+}
+
+pub async fn a_tenants_own_times_count_instead(harness: Harness) {
+    let acme = TenantName::new("acme").unwrap();
+    let mut tasks = Vec::new();
+    for (tenant, outcome) in
+        [(own(), success()), (own(), fail()), (acme.clone(), success()), (acme.clone(), fail())]
+    {
+        let mut task = harness.task("email");
+        task.lane.tenant = tenant.clone();
+        tasks.push((tenant, ended(&harness, task, outcome).await));
+    }
+    harness.advance(HOUR);
+    let (now, never) = (harness.now(), Cutoffs::default());
+    let failed = Cutoffs { failed: Some(now), ..never };
+    for (cutoffs, of_acme, left) in [
+        (never, never, [true, true, true, true]),
+        (failed, never, [true, false, true, true]),
+        (never, failed, [true, false, true, false]),
+        (all_until(now), never, [false, false, true, false]),
+        (never, all_until(now), [false, false, false, false]),
+    ] {
+        sweep(&harness, with_own(cutoffs, &acme, of_acme)).await;
+        for ((tenant, id), left) in tasks.iter().zip(left) {
+            let found = harness.store().get(tenant, *id).await.unwrap();
+            assert_eq!(found.is_some(), left, "{cutoffs:?}, {of_acme:?}");
+        }
+    }
+}
+
+pub async fn a_shorter_time_of_a_tenant_spares_the_others(harness: Harness) {
+    let (acme, beta) = (TenantName::new("acme").unwrap(), TenantName::new("beta").unwrap());
+    let mut tasks = Vec::new();
+    for tenant in [own(), acme.clone(), beta.clone()] {
+        let mut task = harness.task("email");
+        task.lane.tenant = tenant.clone();
+        let id = ended(&harness, task, success()).await;
+        tasks.push((tenant, id));
+        harness.advance(HOUR);
+    }
+    let (now, hours) = (harness.now(), |hours| Some(harness.now().minus(HOUR * hours)));
+    let order = with_own(
+        Cutoffs { success: hours(3), ..Cutoffs::default() },
+        &acme,
+        Cutoffs { success: hours(2), ..Cutoffs::default() },
+    );
+    sweep(&harness, order.clone()).await;
+    for (tenant, id) in &tasks {
+        assert!(
+            harness.store().get(tenant, *id).await.unwrap().is_some(),
+            "none is older: {tenant}"
+        );
+    }
+    let mut both = BTreeMap::clone(&order.tenants);
+    both.insert(acme, all_until(now));
+    both.insert(beta, all_until(now));
+    sweep(&harness, Sweep { tenants: both.into(), ..order }).await;
+    for ((tenant, id), left) in tasks.iter().zip([true, false, false]) {
+        let found = harness.store().get(tenant, *id).await.unwrap();
+        assert_eq!(found.is_some(), left, "{tenant}");
+    }
 }
 
 pub async fn a_replayed_task_stays(harness: Harness) {

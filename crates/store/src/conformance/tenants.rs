@@ -1,5 +1,6 @@
 //! Tenants' records, and what a suspension means.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use duly_core::back_off::BackOff;
@@ -8,7 +9,7 @@ use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     Counted, Exchange, Expected, PauseQueue, PutTenant, Submit, TenantChange, Usage,
 };
-use duly_core::settings::Retention;
+use duly_core::settings::{Kept, OwnRetention};
 use duly_core::state::Status;
 use duly_core::task::NewTask;
 use duly_core::tenant::{Quotas, TenantRecord, TenantSettings};
@@ -56,7 +57,11 @@ fn task_of(harness: &Harness, name: &str) -> NewTask {
 pub async fn a_record_reads_back_as_it_was(mut harness: Harness) {
     assert_eq!(harness.store().tenant(&tenant("acme")).await.unwrap(), None);
     let second = Duration::from_secs(1);
-    let retention = Retention { success: Some(second), failed: None, cancelled: Some(second) };
+    let retention = OwnRetention {
+        success: Some(Kept::For(second)),
+        failed: None,
+        cancelled: Some(Kept::Forever),
+    };
     let order = PutTenant {
         suspended: true,
         note: Some("unpaid\nbills".to_owned()),
@@ -83,6 +88,24 @@ pub async fn a_record_reads_back_as_it_was(mut harness: Harness) {
     assert_eq!(put(&harness, order).await, TenantChange::Done { record, created: true });
     harness.crash().await;
     assert_eq!(harness.store().tenant(&tenant("acme")).await.unwrap(), Some(expected));
+}
+
+pub async fn those_with_a_retention_of_their_own_are_known(harness: Harness) {
+    let own = async || harness.store().own_retention().await.unwrap();
+    done(&harness, plain("acme")).await;
+    assert_eq!(own().await, BTreeMap::new());
+    let keeps = |name, retention| {
+        let settings = TenantSettings { retention, retries: Some(1), ..TenantSettings::default() };
+        done(&harness, PutTenant { settings, ..plain(name) })
+    };
+    let second = Some(Kept::For(Duration::from_secs(1)));
+    let brief = OwnRetention { success: second, ..OwnRetention::default() };
+    keeps("acme", Some(OwnRetention::FOREVER)).await;
+    keeps("beta", Some(brief)).await;
+    let expected = [(tenant("acme"), OwnRetention::FOREVER), (tenant("beta"), brief)];
+    assert_eq!(own().await, BTreeMap::from(expected));
+    keeps("acme", None).await;
+    assert_eq!(own().await, BTreeMap::from([(tenant("beta"), brief)]));
 }
 
 pub async fn the_same_again_changes_nothing(harness: Harness) {

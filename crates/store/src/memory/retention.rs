@@ -35,7 +35,7 @@ impl Model {
                 break;
             }
             looked += 1;
-            let cutoff = sweep.before(task.status);
+            let cutoff = sweep.cutoffs_of(&task.lane.tenant).before(task.status);
             if let (Some(cutoff), Some(ended)) = (cutoff, task.finished_at)
                 && ended < cutoff
                 && !self.has_open_children(*id)

@@ -1,11 +1,14 @@
 //! The reference model's tenants.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use duly_core::limits::TENANTS;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{
     Counted, Expected, PutTenant, Result, TenantChange, TenantRecords, Usage,
 };
+use duly_core::settings::OwnRetention;
 use duly_core::state::Status;
 use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
@@ -25,6 +28,12 @@ impl TenantRecords for MemoryStore {
 
     async fn tenant(&self, name: &TenantName) -> Result<Option<TenantRecord>> {
         Ok(self.model.lock().tenants.get(name).cloned())
+    }
+
+    async fn own_retention(&self) -> Result<BTreeMap<TenantName, OwnRetention>> {
+        let tenants = &self.model.lock().tenants;
+        let own = tenants.values().filter_map(|it| Some((it.name.clone(), it.settings.retention?)));
+        Ok(own.collect())
     }
 
     async fn put_tenant(&self, put: PutTenant) -> Result<TenantChange> {

@@ -11,11 +11,11 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 7;
+pub(super) const VERSION: i32 = 8;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "a4ea02c8716ce2866d2e23ae68f266afe703bea84fe7e468d5cef00952b11b82";
+const CHECKSUM: &str = "14fefb6327e9c8a21f229bfb0a89aa1b6c6ba1219883b1236d161cfccb64d04d";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
@@ -30,6 +30,7 @@ const FILES: &[&str] = &[
     include_str!("../../functions/postgres/exchange.sql"),
     include_str!("../../functions/postgres/checks.sql"),
     include_str!("../../functions/postgres/request_hash.sql"),
+    include_str!("../../functions/postgres/application_tenant.sql"),
     include_str!("../../functions/postgres/application_submit.sql"),
     include_str!("../../functions/postgres/application_finish.sql"),
     include_str!("../../functions/postgres/rows_of_tenants.sql"),

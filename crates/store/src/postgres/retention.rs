@@ -1,6 +1,7 @@
 //! Deleting tasks that ended long ago: a whole day at once where all of it may go, else in the order
 //! of ids, page by page. There is no index by end, since every outcome would pay for it.
 
+mod cutoffs;
 #[cfg(test)]
 mod tests;
 mod whole_day;
@@ -13,6 +14,7 @@ use duly_core::ports::store::{self, Expiry, Sweep, Swept};
 use duly_core::time::Timestamp;
 use uuid::Uuid;
 
+pub(super) use self::cutoffs::Cutoffs;
 use super::PostgresStore;
 use super::days::{self, Day};
 use super::error::Result;
@@ -30,14 +32,14 @@ impl Expiry for PostgresStore {
         let cutoffs = Cutoffs::of(&sweep);
         let days = self.days_to_sweep(&ids).await?;
         if let Some(day) = days.first().filter(|day| day.is_whole_in(&ids))
-            && let Some(deleted) = self.drop_day(*day, cutoffs).await?
+            && let Some(deleted) = self.drop_day(*day, &cutoffs).await?
         {
             return Ok(Swept { deleted, next: Some(row::task_id(day.ids().end)) });
         }
         // No further than to the next day that may be dropped.
         let next_day = days.iter().skip(1).find(|day| day.is_whole_in(&ids));
         let end = next_day.map_or(ids.end, |day| day.ids().start);
-        let Found { tasks, next } = self.find_ended(after..end, cutoffs).await?;
+        let Found { tasks, next } = self.find_ended(after..end, &cutoffs).await?;
         let next = next.or(next_day.map(|_| end)).map(row::task_id);
         let deleted = match tasks.is_empty() {
             true => 0,
@@ -48,34 +50,6 @@ impl Expiry for PostgresStore {
 
     async fn forget_sessions(&self, before: Timestamp) -> store::Result<u32> {
         Ok(self.run(&ForgetSessions { before }).await?)
-    }
-}
-
-/// Before which times tasks must have ended to be deleted, by how they ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cutoffs {
-    success: Option<i64>,
-    failed: Option<i64>,
-    cancelled: Option<i64>,
-}
-
-impl Cutoffs {
-    /// Whether a row has ended so early; unknown for one that has not ended or is kept for ever.
-    /// Takes [`Self::parameters`] as the first three.
-    pub(super) const PASSED: &str = "finished_at < CASE status WHEN 3 THEN $1::bigint
-        WHEN 4 THEN $2::bigint WHEN 5 THEN $3::bigint END";
-
-    fn of(sweep: &Sweep) -> Self {
-        let millis = |before: Option<Timestamp>| before.map(Timestamp::millis);
-        Self {
-            success: millis(sweep.success_before),
-            failed: millis(sweep.failed_before),
-            cancelled: millis(sweep.cancelled_before),
-        }
-    }
-
-    pub(super) fn parameters(&self) -> [Parameter<'_>; 3] {
-        [&self.success, &self.failed, &self.cancelled]
     }
 }
 
@@ -96,10 +70,10 @@ fn ended() -> String {
                 + coalesce(octet_length(result), 0)
                 + coalesce((SELECT octet_length(checkpoint) FROM duly.progress
                             WHERE progress.task = old.id), 0)
-                + (SELECT coalesce(sum(octet_length(text) + $7), 0) FROM duly.log
+                + (SELECT coalesce(sum(octet_length(text) + $11), 0) FROM duly.log
                    WHERE log.task = old.id) END
-         FROM (SELECT id, status, finished_at, payload, result FROM duly.task
-               WHERE id > $4 AND id < $5 ORDER BY id LIMIT $6) old ORDER BY id"
+         FROM (SELECT id, status, finished_at, lane, payload, result FROM duly.task
+               WHERE id > $8 AND id < $9 ORDER BY id LIMIT $10) old ORDER BY id"
     )
 }
 
@@ -115,7 +89,7 @@ impl PostgresStore {
     }
 
     /// Looks for tasks behind an id and below another that may go, as many as one call may look at.
-    async fn find_ended(&self, ids: Range<Uuid>, cutoffs: Cutoffs) -> Result<Found> {
+    async fn find_ended(&self, ids: Range<Uuid>, cutoffs: &Cutoffs) -> Result<Found> {
         let portion = i64::try_from(PORTION).expect("a small number");
         let overhead = i32::try_from(LOG_PIECE_OVERHEAD).expect("a small number");
         let mut client = self.pool.get().await?;

@@ -1,14 +1,18 @@
 //! Tenants' records: queries, and the port.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{self, Counted, PutTenant, TenantChange, TenantRecords, Usage};
+use duly_core::settings::OwnRetention;
 use duly_core::tenant::TenantRecord;
 use tokio_postgres::Row;
 
 use super::PostgresStore;
 use super::error::{Fault, Result};
 use super::row;
+use crate::tenant_rules::retention_in;
 
 #[async_trait]
 impl TenantRecords for PostgresStore {
@@ -36,6 +40,18 @@ impl TenantRecords for PostgresStore {
     async fn tenant(&self, name: &TenantName) -> store::Result<Option<TenantRecord>> {
         let found = self.pool.query(&select("get", "name = $1"), &[&name.as_str()]).await?;
         Ok(found.first().map(decode).transpose()?)
+    }
+
+    async fn own_retention(&self) -> store::Result<BTreeMap<TenantName, OwnRetention>> {
+        // Settings that set no retention say so in this text, which can stand in no string of theirs.
+        let select = "/* tenant.retention */ SELECT name, settings FROM duly.tenant
+            WHERE settings NOT LIKE '%\"retention\":null%'";
+        let mut own = BTreeMap::new();
+        for row in &self.pool.query(select, &[]).await? {
+            let (name, settings) = decode_retention(row)?;
+            own.extend(retention_in(settings).map(|retention| (name, retention)));
+        }
+        Ok(own)
     }
 
     async fn put_tenant(&self, put: PutTenant) -> store::Result<TenantChange> {
@@ -78,6 +94,12 @@ pub(super) fn select(name: &str, condition: &str) -> String {
         "/* tenant.{name} */ SELECT name, version, suspended_at, note, quotas, settings, created_at
          FROM duly.tenant WHERE {condition}"
     )
+}
+
+fn decode_retention(found: &Row) -> Result<(TenantName, &str)> {
+    let name: &str = found.try_get(0)?;
+    let damaged = |_| Fault::Corrupt { table: "tenant", column: "name", id: name.to_owned() };
+    Ok((TenantName::new(name).map_err(damaged)?, found.try_get(1)?))
 }
 
 pub(super) fn decode(found: &Row) -> Result<TenantRecord> {

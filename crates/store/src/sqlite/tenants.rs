@@ -1,14 +1,18 @@
 //! Tenants' records: queries, and the port.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use duly_core::name::TenantName;
 use duly_core::ports::store::{self, Counted, PutTenant, TenantChange, TenantRecords, Usage};
+use duly_core::settings::OwnRetention;
 use duly_core::tenant::TenantRecord;
 use duly_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::SqliteStore;
 use super::error::{Fault, Result};
+use crate::tenant_rules::retention_in;
 
 #[async_trait]
 impl TenantRecords for SqliteStore {
@@ -23,6 +27,10 @@ impl TenantRecords for SqliteStore {
     async fn tenant(&self, name: &TenantName) -> store::Result<Option<TenantRecord>> {
         let name = name.clone();
         self.readers.query(move |connection| find(connection, &name)).await
+    }
+
+    async fn own_retention(&self) -> store::Result<BTreeMap<TenantName, OwnRetention>> {
+        self.readers.query(own_retention).await
     }
 
     async fn put_tenant(&self, put: PutTenant) -> store::Result<TenantChange> {
@@ -90,6 +98,23 @@ fn list(
     Ok(records)
 }
 
+/// Settings that set no retention say so in this text, which can stand in no string of theirs.
+fn own_retention(connection: &Connection) -> Result<BTreeMap<TenantName, OwnRetention>> {
+    let mut statement = connection.prepare_cached(
+        "/* tenant.retention */ SELECT name, settings FROM tenant
+         WHERE settings NOT LIKE '%\"retention\":null%'",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut own = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let damaged = Fault::Corrupt { table: "tenant", column: "name", id: name.clone() };
+        let tenant = TenantName::new(&name).map_err(|_| damaged)?;
+        own.extend(retention_in(&row.get::<_, String>(1)?).map(|retention| (tenant, retention)));
+    }
+    Ok(own)
+}
+
 fn decode(row: &Row<'_>) -> Result<TenantRecord> {
     let name: String = row.get(0)?;
     let damaged = |column| Fault::Corrupt { table: "tenant", column, id: name.clone() };
@@ -103,4 +128,26 @@ fn decode(row: &Row<'_>) -> Result<TenantRecord> {
         settings: serde_json::from_str(&text(5)?).map_err(|_| damaged("settings"))?,
         created_at: Timestamp::clamped(row.get(6)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::migrate;
+
+    #[test]
+    fn a_damaged_record_keeps_everything_for_ever() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate::up(&mut connection).unwrap();
+        let insert = |name: &str, settings: &str| {
+            let insert = "INSERT INTO tenant (name, version, quotas, settings, created_at)
+                VALUES (?, 1, '{}', ?, 1)";
+            connection.execute(insert, [name, settings]).unwrap();
+        };
+        insert("acme", r#"{"retention":null}"#);
+        insert("beta", r#"{"retention":{"succ"#);
+        let beta = TenantName::new("beta").unwrap();
+        let expected = BTreeMap::from([(beta, OwnRetention::FOREVER)]);
+        assert_eq!(own_retention(&connection).unwrap(), expected);
+    }
 }

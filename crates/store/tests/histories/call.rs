@@ -155,7 +155,7 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
         Call::Sweep(mut sweep) => {
             let mut deleted = 0;
             loop {
-                let swept = store.sweep(sweep).await.unwrap();
+                let swept = store.sweep(sweep.clone()).await.unwrap();
                 deleted += swept.deleted;
                 sweep.after = swept.next;
                 if sweep.after.is_none() {

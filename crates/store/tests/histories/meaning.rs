@@ -10,12 +10,12 @@ use duly_core::limits::LOG_BYTES;
 use duly_core::log::LogChunk;
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
-    CancelTasks, DeleteTasks, EditTask, Exchange, Extend, ExtendLeases, Heartbeat, Home,
+    CancelTasks, Cutoffs, DeleteTasks, EditTask, Exchange, Extend, ExtendLeases, Heartbeat, Home,
     OpenSession, PauseQueue, PutSettings, Reap, Replay, ReplayTasks, Report, ReportItem,
     RetryTasks, Submit, Sweep, TaskChange,
 };
 use duly_core::progress::Progress;
-use duly_core::settings::Settings;
+use duly_core::settings::{Retention, Settings};
 use duly_core::state::Status;
 use duly_core::submit::Start;
 use duly_core::task::{Failure, Idempotency, NewTask, Priority, Task};
@@ -89,11 +89,14 @@ impl Known {
             Step::Pause { queue: other, tenant: foreign, pause: false } => {
                 Call::Resume(tenant(foreign), queue(other))
             }
-            Step::Sweep { ago, after } => {
-                let [success_before, failed_before, cancelled_before] =
-                    ago.map(|ago| ago.map(|ago| self.now.minus(ago)));
+            Step::Sweep { ago, own, after } => {
+                let cutoffs = |[success, failed, cancelled]: [Option<Duration>; 3]| {
+                    Cutoffs::of(Retention { success, failed, cancelled }, self.now)
+                };
+                let own = own.map(|own| (tenant(true), cutoffs(own)));
+                let (cutoffs, tenants) = (cutoffs(ago), Arc::new(own.into_iter().collect()));
                 let after = after.map(|what| self.what(what));
-                Call::Sweep(Sweep { success_before, failed_before, cancelled_before, after })
+                Call::Sweep(Sweep { cutoffs, tenants, after })
             }
             Step::Settings { loss_limit, behind } => {
                 let expected = self.version.saturating_sub(behind.into());

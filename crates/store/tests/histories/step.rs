@@ -279,6 +279,8 @@ pub(crate) enum Step {
     /// Deletes what ended longer ago than this, by outcome.
     Sweep {
         ago: [Option<Duration>; 3],
+        /// What the other tenant has instead.
+        own: Option<[Option<Duration>; 3]>,
         after: Option<What>,
     },
     /// Changes the loss limit, perhaps of a version that is no longer the newest.

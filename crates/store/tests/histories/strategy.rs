@@ -283,8 +283,9 @@ fn edit() -> impl Strategy<Value = EditStep> {
 
 fn sweep() -> impl Strategy<Value = Step> {
     let ago = || weighted(0.7, seconds(&[0, 1, 61]));
-    ([ago(), ago(), ago()], weighted(0.1, what()))
-        .prop_map(|(ago, after)| Step::Sweep { ago, after })
+    let by_outcome = || [ago(), ago(), ago()];
+    (by_outcome(), weighted(0.3, by_outcome()), weighted(0.1, what()))
+        .prop_map(|(ago, own, after)| Step::Sweep { ago, own, after })
 }
 
 fn filter() -> impl Strategy<Value = FilterStep> {

@@ -9,7 +9,7 @@ use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    Claim, Exchange, Expiry as _, Home, Leases as _, OpenSession, Rules, Sessions as _,
+    Claim, Cutoffs, Exchange, Expiry as _, Home, Leases as _, OpenSession, Rules, Sessions as _,
     StoreHealth as _, Submit, Submitted, Sweep, Tasks as _,
 };
 use duly_core::state::Status;
@@ -107,15 +107,10 @@ impl World {
 
     /// Sweeps all successes.
     pub(crate) async fn sweep(&self, node: usize) {
-        let before = Some(self.clock.now());
-        let mut sweep = Sweep {
-            success_before: before,
-            cancelled_before: None,
-            failed_before: None,
-            after: None,
-        };
+        let cutoffs = Cutoffs { success: Some(self.clock.now()), ..Cutoffs::default() };
+        let mut sweep = Sweep { cutoffs, ..Sweep::default() };
         loop {
-            sweep.after = self.nodes[node].sweep(sweep).await.unwrap().next;
+            sweep.after = self.nodes[node].sweep(sweep.clone()).await.unwrap().next;
             if sweep.after.is_none() {
                 return;
             }

@@ -9,6 +9,7 @@ mod licences;
 mod limits;
 mod links;
 mod markdown;
+mod sbom;
 mod sql;
 mod task_state;
 mod tidy;

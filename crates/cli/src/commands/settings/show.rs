@@ -77,7 +77,7 @@ fn or_null(value: Option<impl ToString>) -> String {
 }
 
 /// `7d`, `36h`, `1.5s`: in the largest unit that needs no fraction.
-fn period(seconds: Option<f64>) -> String {
+pub(in crate::commands) fn period(seconds: Option<f64>) -> String {
     let Some(seconds) = seconds else { return "forever".to_owned() };
     let units = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "m")];
     let whole = units.into_iter().find(|(size, _)| seconds % size == 0.0);

@@ -8,7 +8,7 @@ use duly_core::limits::{
 use super::world::{App, World};
 
 /// Why a call was refused: the code, the argument, the reason's code.
-async fn refusal(app: &App, arguments: &str) -> (String, String, String) {
+pub(super) async fn refusal(app: &App, arguments: &str) -> (String, String, String) {
     let shown = &arguments[..arguments.floor_char_boundary(200)];
     let refused = app.submit(arguments).await.expect_err(shown);
     let error = refused.as_db_error().unwrap();

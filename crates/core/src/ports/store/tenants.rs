@@ -1,9 +1,12 @@
 //! What the installation's admins have recorded about tenants.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use super::{Counted, Expected, Result};
 use crate::name::TenantName;
+use crate::settings::OwnRetention;
 use crate::tenant::{Quotas, TenantRecord, TenantSettings};
 
 /// A tenant's record, to create or to replace.
@@ -61,6 +64,10 @@ pub trait TenantRecords {
 
     /// One record.
     async fn tenant(&self, name: &TenantName) -> Result<Option<TenantRecord>>;
+
+    /// How long those keep ended tasks that have a retention of their own. A record that cannot be read
+    /// counts as one that keeps them for ever: no task is deleted that the record may keep.
+    async fn own_retention(&self) -> Result<BTreeMap<TenantName, OwnRetention>>;
 
     /// Creates or replaces a record. After a suspension is answered, no task of the tenant is granted; what
     /// was granted goes on. A record that has this content already is not changed, whatever was expected;

@@ -1,9 +1,11 @@
 //! Days that are dropped, and days that are not.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use duly_core::id::TaskId;
-use duly_core::ports::store::{Expiry as _, Sweep};
+use duly_core::name::TenantName;
+use duly_core::ports::store::{Cutoffs, Expiry as _, Sweep};
 use duly_core::state::Status;
 
 use crate::postgres::task_state::test_rows::TestRows;
@@ -11,11 +13,14 @@ use crate::postgres::task_state::test_rows::TestRows;
 /// Sweeps what ended before noon of this day; how many each call has deleted.
 async fn sweep(rows: &TestRows, day: i64) -> Vec<u32> {
     let before = Some(rows.noon_of(day));
-    let (success_before, cancelled_before) = (before, before);
-    let mut sweep = Sweep { success_before, cancelled_before, failed_before: None, after: None };
+    let cutoffs = Cutoffs { success: before, cancelled: before, failed: None };
+    sweep_all(rows, Sweep { cutoffs, ..Sweep::default() }).await
+}
+
+async fn sweep_all(rows: &TestRows, mut sweep: Sweep) -> Vec<u32> {
     let mut calls = Vec::new();
     loop {
-        let swept = rows.store.sweep(sweep).await.unwrap();
+        let swept = rows.store.sweep(sweep.clone()).await.unwrap();
         calls.push(swept.deleted);
         assert!(swept.next.is_none_or(|next| Some(next) > sweep.after), "it goes forward");
         sweep.after = swept.next;
@@ -72,11 +77,7 @@ async fn a_day_of_which_something_is_kept_is_swept_page_by_page() {
         rows.task(lane, day, 1, Status::Success).await;
         kept.push(rows.task(lane, day, 2, status).await);
     }
-    rows.run(
-        "INSERT INTO duly.dlq (task, failed_at, lane, error_group)
-             SELECT id, finished_at, lane, 0 FROM duly.task WHERE status = 4",
-    )
-    .await;
+    rows.bury_failed().await;
     // This one ended long after it was due.
     kept.push(rows.task(lane, 3, 1, Status::Success).await);
     let late = rows.noon_of(5).millis();
@@ -87,6 +88,38 @@ async fn a_day_of_which_something_is_kept_is_swept_page_by_page() {
     assert_eq!(sweep(&rows, 5).await.iter().sum::<u32>(), 3);
     assert_eq!(days(&rows).await, before - 1, "the fifth day is empty");
     assert_eq!(left(&rows, "task").await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_that_keeps_its_tasks_keeps_their_days() {
+    let Some(rows) = TestRows::new().await else { return };
+    rows.days(6).await;
+    let (lane, own) = (rows.lane("a").await, rows.lane_of("acme", "a").await);
+    for day in [0, 1, 2] {
+        rows.task(lane, day, 1, Status::Success).await;
+    }
+    rows.task(own, 1, 2, Status::Success).await;
+    rows.task(own, 2, 2, Status::Failed).await;
+    rows.bury_failed().await;
+    let before = days(&rows).await;
+    let (success, kept) = (Some(rows.noon_of(5)), Cutoffs::default());
+    let usual = Cutoffs { success, ..kept };
+    let acme = TenantName::new("acme").unwrap();
+    let with_own = |cutoffs, own| Sweep {
+        cutoffs,
+        tenants: BTreeMap::from([(acme.clone(), own)]).into(),
+        after: None,
+    };
+    assert_eq!(sweep_all(&rows, with_own(usual, kept)).await.iter().sum::<u32>(), 3);
+    assert_eq!(left(&rows, "task").await, 2, "those of acme are kept");
+    assert_eq!(days(&rows).await, before - 3, "the first day, and two without tasks");
+    let only_failed = Cutoffs { failed: success, ..kept };
+    let calls = sweep_all(&rows, with_own(kept, only_failed)).await;
+    assert_eq!(calls.iter().sum::<u32>(), 1);
+    assert_eq!(days(&rows).await, before - 4, "the third day goes as a whole");
+    assert_eq!(left(&rows, "dlq").await, 0);
+    let calls = sweep_all(&rows, with_own(kept, usual)).await;
+    assert_eq!((calls.iter().sum::<u32>(), days(&rows).await), (1, before - 5));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -124,11 +157,12 @@ async fn large_tasks_make_a_small_batch() {
              SELECT id, 1, 0, 0, 1, 1, repeat('x', 1572864) FROM duly.task",
     )
     .await;
-    let before = Some(rows.noon.plus(Duration::from_secs(1)));
-    let mut sweep = Sweep { success_before: before, ..Sweep::default() };
+    let success = Some(rows.noon.plus(Duration::from_secs(1)));
+    let cutoffs = Cutoffs { success, ..Cutoffs::default() };
+    let mut sweep = Sweep { cutoffs, ..Sweep::default() };
     let mut pages = Vec::new();
     loop {
-        let swept = rows.store.sweep(sweep).await.unwrap();
+        let swept = rows.store.sweep(sweep.clone()).await.unwrap();
         pages.push((swept.deleted, swept.next));
         sweep.after = swept.next;
         if sweep.after.is_none() {

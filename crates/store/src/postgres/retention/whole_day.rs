@@ -18,7 +18,7 @@ const SETTINGS: &str = "SET LOCAL enable_seqscan = on; SET LOCAL lock_timeout = 
 
 impl PostgresStore {
     /// Drops a day, if all of it may go and no transaction uses it; answers how many tasks it had.
-    pub(super) async fn drop_day(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
+    pub(super) async fn drop_day(&self, day: Day, cutoffs: &Cutoffs) -> Result<Option<u32>> {
         let dropped = match self.keeps(day, cutoffs).await {
             Ok(true) => return Ok(None),
             Ok(false) => self.try_to_drop(day, cutoffs).await,
@@ -35,14 +35,18 @@ impl PostgresStore {
 
     /// Whether a task of this day stays: mostly that is soon seen, and blocks nothing. Dead letters are
     /// read first, by their index.
-    async fn keeps(&self, day: Day, cutoffs: Cutoffs) -> Result<bool> {
+    async fn keeps(&self, day: Day, cutoffs: &Cutoffs) -> Result<bool> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
-        let kept = "/* sweep.kept */ SELECT FROM duly.dlq WHERE task >= $1 AND task < $2
-            AND ($3::bigint IS NULL OR failed_at >= $3) LIMIT 1";
+        let passed = Cutoffs::DEAD_PASSED;
+        let kept = format!(
+            "/* sweep.kept */ SELECT FROM duly.dlq WHERE task >= $8 AND task < $9
+             AND ({passed}) IS NOT TRUE LIMIT 1"
+        );
         let ids = day.ids();
-        let asked: [Parameter<'_>; 3] = [&ids.start, &ids.end, &cutoffs.failed];
-        if snapshot.query_opt(kept, &asked).await?.is_some() {
+        let mut asked = cutoffs.parameters().to_vec();
+        asked.extend([&ids.start as Parameter<'_>, &ids.end]);
+        if snapshot.query_opt(&kept, &asked).await?.is_some() {
             return Ok(true);
         }
         if snapshot.query_opt(deleted::IS_NEEDED, &[&ids.start, &ids.end]).await?.is_some() {
@@ -59,7 +63,7 @@ impl PostgresStore {
     /// Drops a day with everything about its tasks; `None` if one of them is kept. Transactions that
     /// would store or replay one wait for it, and it waits for those that have begun to: from then on
     /// tasks of the day can only end.
-    async fn try_to_drop(&self, day: Day, cutoffs: Cutoffs) -> Result<Option<u32>> {
+    async fn try_to_drop(&self, day: Day, cutoffs: &Cutoffs) -> Result<Option<u32>> {
         let (table, passed) = (day.table(), Cutoffs::PASSED);
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;

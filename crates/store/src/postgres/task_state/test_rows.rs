@@ -61,11 +61,24 @@ impl TestRows {
 
     /// Adds a lane of the default tenant.
     pub(in crate::postgres) async fn lane(&self, task_type: &str) -> i32 {
+        self.lane_of(TenantName::default_tenant().as_str(), task_type).await
+    }
+
+    /// Adds a lane of a tenant.
+    pub(in crate::postgres) async fn lane_of(&self, tenant: &str, task_type: &str) -> i32 {
         let insert = "INSERT INTO duly.lane (tenant, queue, type) VALUES ($1, 'default', $2)
             RETURNING id";
         let client = self.store.pool.get().await.unwrap();
-        let tenant = TenantName::default_tenant();
-        client.query_one(insert, &[&tenant.as_str(), &task_type]).await.unwrap().get(0)
+        client.query_one(insert, &[&tenant, &task_type]).await.unwrap().get(0)
+    }
+
+    /// Gives each task that failed its dead letter.
+    pub(in crate::postgres) async fn bury_failed(&self) {
+        self.run(
+            "INSERT INTO duly.dlq (task, failed_at, lane, error_group)
+             SELECT id, finished_at, lane, 0 FROM duly.task WHERE status = 4",
+        )
+        .await;
     }
 
     /// Adds a task that was first due at noon of a day, and ended right then if it has ended.

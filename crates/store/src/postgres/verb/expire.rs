@@ -23,7 +23,7 @@ impl Verb for Expire {
         // A task that is about to be replayed stays; if it is not replayed it goes next time.
         let passed = Cutoffs::PASSED;
         let select = format!(
-            "/* sweep.lock */ SELECT id, coalesce(links >= 4, false) FROM duly.task WHERE id = ANY($4) AND {passed}
+            "/* sweep.lock */ SELECT id, coalesce(links >= 4, false) FROM duly.task WHERE id = ANY($8) AND {passed}
              ORDER BY id FOR UPDATE SKIP LOCKED"
         );
         let mut parameters = self.cutoffs.parameters().to_vec();

@@ -2,7 +2,6 @@
 
 use duly_core::id::TaskId;
 use duly_core::limits::STORE_BATCH;
-use duly_core::ports::store::Sweep;
 use duly_core::state::Status;
 use duly_core::time::Timestamp;
 use rusqlite::params;
@@ -13,8 +12,14 @@ use crate::sqlite::task_state::deleted::deleted;
 
 /// What a reader found. Answers how many are gone.
 pub(in crate::sqlite) struct Expire {
-    pub(in crate::sqlite) sweep: Sweep,
-    pub(in crate::sqlite) tasks: Vec<(TaskId, Status)>,
+    pub(in crate::sqlite) tasks: Vec<Ended>,
+}
+
+/// A task that has ended in this state before this time.
+pub(in crate::sqlite) struct Ended {
+    pub(in crate::sqlite) task: TaskId,
+    pub(in crate::sqlite) status: Status,
+    pub(in crate::sqlite) before: Timestamp,
 }
 
 impl Verb for Expire {
@@ -22,9 +27,8 @@ impl Verb for Expire {
 
     fn apply(&self, scope: &mut Scope<'_>) -> Result<u32> {
         let mut gone = 0;
-        for (task, status) in &self.tasks {
-            let Some(before) = self.sweep.before(*status) else { continue };
-            gone += u32::from(deleted(scope, *task, *status, Some(before))?);
+        for Ended { task, status, before } in &self.tasks {
+            gone += u32::from(deleted(scope, *task, *status, Some(*before))?);
         }
         Ok(gone)
     }
