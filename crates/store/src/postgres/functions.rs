@@ -11,16 +11,17 @@
 use tokio_postgres::{Client, Error};
 
 /// Raise it with every change of a function.
-pub(super) const VERSION: i32 = 7;
+pub(super) const VERSION: i32 = 8;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "a4ea02c8716ce2866d2e23ae68f266afe703bea84fe7e468d5cef00952b11b82";
+const CHECKSUM: &str = "bf8d2461db3db9ef871dcd6007143f95a09bd268d071f037e080760277d04ce2";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
     include_str!("../../functions/postgres/clock_and_ids.sql"),
     include_str!("../../functions/postgres/days.sql"),
+    include_str!("../../functions/postgres/outbox.sql"),
     include_str!("../../functions/postgres/task_state.sql"),
     include_str!("../../functions/postgres/task_state_settle.sql"),
     include_str!("../../functions/postgres/leases.sql"),
@@ -49,7 +50,8 @@ const STALE: &str = "p.xmin <> pg_current_xact_id()::xid";
 /// Functions that answer with other columns than they did in a version that a database may have: these
 /// cannot be replaced. Nodes that need the old ones are no longer admitted.
 const CHANGED: &str = "p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes', \
-    'exchange', 'settle_tasks', 'waiting_children', 'parents')";
+    'exchange', 'settle_tasks', 'waiting_children', 'parents', 'store_tasks', 'submit_tasks', \
+    'count_ended_members')";
 
 /// Drops those of the functions for which this holds.
 fn drop_those(condition: &str) -> String {
