@@ -14,6 +14,8 @@ pub mod conformance;
 mod key_text;
 #[cfg(feature = "memory")]
 pub mod memory;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod other_event;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 #[cfg(feature = "postgres")]

@@ -23,12 +23,13 @@ $$;
 -- `turns` is the order in which they were submitted. A task with a delay is due that long after now by
 -- this server's clock: a node only estimates that clock, and would start tasks early if its estimate
 -- is behind. A task without a delay is due at its `run_ats`. A caller that runs on this server says by
--- `read_at` what it read from the clock.
+-- `read_at` what it read from the clock. `told` says whether events were written.
 CREATE OR REPLACE FUNCTION duly.submit_tasks(
     ids uuid[], turns integer[], run_ats bigint[], delays bigint[], lanes integer[],
     ranks smallint[], retries integer[], timeouts integer[], back_offs text[], labels text[],
     payloads text[], who uuid, asked bigint, room integer, servable integer[], since bigint,
-    default_timeout integer, slack integer, read_at bigint, OUT at bigint, OUT handed boolean[])
+    default_timeout integer, slack integer, read_at bigint, OUT at bigint, OUT handed boolean[],
+    OUT told boolean)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     s    record;
@@ -58,7 +59,7 @@ BEGIN
                     FROM unnest(turns, dues, lanes)
                          WITH ORDINALITY u(turn, run_at, lane, n)) f) t;
     END IF;
-    PERFORM duly.store_tasks(ids, dues, lanes, ranks, retries, timeouts, back_offs, labels, payloads,
+    told := duly.store_tasks(ids, dues, lanes, ranks, retries, timeouts, back_offs, labels, payloads,
                              at, who, asked, handed);
     IF true = ANY (handed) THEN
         PERFORM duly.record_grant(who, asked, at, h.tasks, h.epochs, h.timeouts, default_timeout, slack)

@@ -4,13 +4,16 @@
 
 -- Hook `stored`: inserts new tasks, whose ids come sorted. Tasks with `handed[n]` are granted at once
 -- to session `who` under its claim `asked` (a hand-off); `handed` is NULL if none is. The others wait.
--- Runs in the transaction of the submit, which is the application's own for duly.submit.
+-- Answers whether events were written. Runs in the transaction of the submit, which is the application's
+-- own for duly.submit.
 -- Arrays are read by index: to unnest eleven columns costs a tenth of a submit.
 CREATE OR REPLACE FUNCTION duly.store_tasks(
     ids uuid[], run_ats bigint[], lanes integer[], ranks smallint[], retries integer[],
     timeouts integer[], back_offs text[], labels text[], payloads text[], at bigint, who uuid,
     asked bigint, handed boolean[])
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    wanted integer;
 BEGIN
     INSERT INTO duly.task (id, run_at, created_at, granted_at, session, sequence, epoch, lane, run,
                            charged, retries, losses, timeout_ms, status, rank, back_off, labels,
@@ -25,6 +28,9 @@ BEGIN
     SELECT lanes[n], ranks[n], run_ats[n], ids[n]
     FROM generate_series(1, cardinality(ids)) n
     WHERE handed[n] IS NOT TRUE;
+    SELECT w.kinds INTO wanted FROM duly.wanted_kinds w;
+    -- Bit 0 is task.created, bit 2 is task.started.
+    RETURN CASE WHEN wanted & 5 <> 0 THEN duly.tell_of_new(ids, lanes, handed, at) ELSE false END;
 END
 $$;
 
@@ -72,14 +78,16 @@ $$;
 -- Hook `ended`, for successes that a session reports: ends those of its tasks `ended` that it still
 -- holds under these epochs. The ids come sorted. `ran` is how many milliseconds each handler ran, if
 -- its worker says so. `done` are the tasks that have ended, `sequences` the claims that they came
--- with, `linked` those that are to be settled. Runs in the transaction of the exchange.
+-- with, `linked` those that are to be settled. If the caller `tells` of them, the last three columns are
+-- what there is to tell. Runs in the transaction of the exchange.
 -- Mostly all of them are first grants. A result is found by its position among the ids: a join would
 -- be planned again for every size of every day, and sometimes as a scan. The ids are in a record and
 -- the results in a variable, since the former are searched as they are and the latter are read by
 -- index.
 CREATE OR REPLACE FUNCTION duly.end_tasks(
-    who uuid, ended uuid[], epochs integer[], results text[], ran integer[], at bigint,
-    OUT done uuid[], OUT sequences bigint[], OUT linked uuid[], OUT flows uuid[])
+    who uuid, ended uuid[], epochs integer[], results text[], ran integer[], at bigint, tells boolean,
+    OUT done uuid[], OUT sequences bigint[], OUT linked uuid[], OUT flows uuid[], OUT lanes integer[],
+    OUT runs integer[], OUT done_epochs integer[])
 LANGUAGE plpgsql AS $$
 DECLARE
     same  record;
@@ -109,8 +117,11 @@ BEGIN
               AND t.id BETWEEN same.ids[1] AND same.ids[cardinality(same.ids)]
               AND t.epoch = same.epoch AND t.session = who
               AND t.status = 2
-            RETURNING t.id, t.sequence, t.links, t.workflow)
+            RETURNING t.id, t.sequence, t.links, t.workflow, t.lane, t.run, t.epoch)
         SELECT array_agg(f.id) AS ids, array_agg(f.sequence) AS sequences,
+               array_agg(f.lane) FILTER (WHERE tells) AS lanes,
+               array_agg(f.run) FILTER (WHERE tells) AS runs,
+               array_agg(f.epoch) FILTER (WHERE tells) AS epochs,
                array_agg(f.id) FILTER (WHERE f.links IS NOT NULL) AS linked,
                array_agg(f.workflow) FILTER (WHERE f.links IS NOT NULL) AS flows
         INTO part FROM finished f;
@@ -118,6 +129,9 @@ BEGIN
         sequences := sequences || part.sequences;
         linked := linked || part.linked;
         flows := flows || part.flows;
+        lanes := lanes || part.lanes;
+        runs := runs || part.runs;
+        done_epochs := done_epochs || part.epochs;
     END LOOP;
 END
 $$;
@@ -132,19 +146,32 @@ CREATE OR REPLACE FUNCTION duly.end_task_externally(
 LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 #variable_conflict use_variable
 DECLARE
-    at    constant bigint := duly.now();
-    ended record;
+    at       constant bigint := duly.now();
+    ended    record;
+    released record;
+    wanted   integer;
 BEGIN
     UPDATE duly.task t
     SET status = 3, finished_at = at, charged = t.charged + 1, error = NULL, result = result,
         sequence = ~t.sequence
     WHERE t.id = task AND t.epoch = epoch AND t.session = session AND t.status = 2
-    RETURNING t.links, t.workflow INTO ended;
+    RETURNING t.links, t.workflow, t.lane, t.run INTO ended;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    SELECT w.kinds INTO wanted FROM duly.wanted_kinds w;
+    -- Bit 8 is task.succeeded; the other two are what a settlement tells of.
+    IF wanted & 256 <> 0 THEN
+        PERFORM duly.tell(at, ARRAY[8::smallint], ARRAY[task], ARRAY[ended.lane], ARRAY[ended.run],
+                          ARRAY[epoch], NULL);
+    END IF;
     IF ended.links IS NOT NULL THEN
-        PERFORM duly.settle_tasks(ARRAY[task], 3::smallint, ARRAY[ended.workflow], at, false);
+        released := duly.settle_tasks(ARRAY[task], 3::smallint, ARRAY[ended.workflow], at, false,
+                                      coalesce(wanted & 16386 <> 0, false));
+        IF released.kinds IS NOT NULL OR released.others IS NOT NULL THEN
+            PERFORM duly.tell(at, released.kinds, released.tasks, released.task_lanes, released.runs,
+                              released.epochs, released.others);
+        END IF;
     END IF;
     RETURN true;
 END

@@ -4,7 +4,8 @@
 -- Settles tasks that this transaction has ended, whose rows it has locked. Each part of hook `ended`
 -- calls it, for tasks whose `links` are not NULL. Answers with the ranges in which released children wait,
 -- and when the first of each is due. A caller that knows how they ended says so: `status` is the state of
--- all of them, `known_flows` their workflows. Otherwise both are NULL.
+-- all of them, `known_flows` their workflows. Otherwise both are NULL. If the caller `tells` of what
+-- follows, the last columns are what there is to tell: of released children, and of ended workflows.
 --
 -- Locks are taken in one order: tasks by their ids, parents before children, then workflows by theirs.
 -- The edges are read by a statement of its own, after the parents were locked: a submit that raised the
@@ -17,8 +18,10 @@
 -- of any size would compare each item with each. A value is found by the position of its id instead, as
 -- in duly.end_tasks: the sorted ids are in a record, the values in a variable.
 CREATE OR REPLACE FUNCTION duly.settle_tasks(
-    ids uuid[], status smallint, known_flows uuid[], at bigint, any_plan boolean,
-    OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[])
+    ids uuid[], status smallint, known_flows uuid[], at bigint, any_plan boolean, tells boolean,
+    OUT lanes integer[], OUT ranks smallint[], OUT run_ats bigint[], OUT kinds smallint[],
+    OUT tasks uuid[], OUT task_lanes integer[], OUT runs integer[], OUT epochs integer[],
+    OUT others text[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -125,19 +128,25 @@ BEGIN
                 WHERE t.id = ANY (blocked.free)
                   AND t.id BETWEEN blocked.free[1] AND blocked.free[cardinality(blocked.free)]
                   AND t.status = 0
-                RETURNING t.id, t.lane, t.rank, t.run_at),
+                RETURNING t.id, t.lane, t.rank, t.run_at, t.run, t.epoch),
             waiting AS (
                 INSERT INTO duly.due (lane, rank, run_at, task)
                 SELECT r.lane, r.rank, r.run_at, r.id FROM released r
                 ON CONFLICT (lane, rank, run_at, task) DO UPDATE SET task = excluded.task)
-            SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.run_at)
-            INTO lanes, ranks, run_ats
-            FROM (SELECT r.lane, r.rank, min(r.run_at) AS run_at FROM released r
-                  GROUP BY r.lane, r.rank) r;
+            SELECT w.lanes, w.ranks, w.run_ats, e.kinds, e.ids, e.lanes, e.runs, e.epochs
+            INTO lanes, ranks, run_ats, kinds, tasks, task_lanes, runs, epochs
+            FROM (SELECT array_agg(r.lane) AS lanes, array_agg(r.rank) AS ranks,
+                         array_agg(r.run_at) AS run_ats
+                  FROM (SELECT r.lane, r.rank, min(r.run_at) AS run_at FROM released r
+                        GROUP BY r.lane, r.rank) r) w,
+                 (SELECT array_agg(1::smallint) AS kinds, array_agg(r.id) AS ids,
+                         array_agg(r.lane) AS lanes, array_agg(r.run) AS runs,
+                         array_agg(r.epoch) AS epochs
+                  FROM released r WHERE tells) e;
         END IF;
     END IF;
     IF cardinality(flows) > 0 THEN
-        PERFORM duly.count_ended_members(ended.ids, ended.statuses, ended.flows, at);
+        others := duly.count_ended_members(ended.ids, ended.statuses, ended.flows, at);
     END IF;
 END
 $$;
@@ -167,11 +176,12 @@ $$;
 
 -- Counts tasks that have ended in their workflows, whose rows are locked, once per workflow. A workflow
 -- without open tasks has ended: as CANCELLED if it was cancelled, as FAILED if a task failed and no edge
--- takes care of that.
+-- takes care of that. Answers with what there is to tell of workflows that have ended.
 CREATE OR REPLACE FUNCTION duly.count_ended_members(
-    tasks uuid[], statuses smallint[], flows uuid[], at bigint) RETURNS void LANGUAGE plpgsql AS $$
+    tasks uuid[], statuses smallint[], flows uuid[], at bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     empty uuid[];
+    told  text[];
 BEGIN
     WITH counted AS (
         UPDATE duly.workflow w
@@ -188,16 +198,23 @@ BEGIN
         RETURNING w.id, w.open)
     SELECT array_agg(c.id) INTO empty FROM counted c WHERE c.open <= 0;
     IF empty IS NOT NULL THEN
-        UPDATE duly.workflow w
-        SET finished_at = at, failing = false, sweep = false,
-            status = CASE WHEN w.cancelled IS NOT NULL THEN 3
-                WHEN w.has_failed AND EXISTS (
-                             SELECT FROM duly.member m JOIN duly.dlq d ON d.task = m.task
-                             WHERE m.workflow = w.id AND NOT EXISTS (
-                                 SELECT FROM duly.edge e WHERE e.parent = m.task AND e.condition > 0))
-                THEN 2 ELSE 1 END
-        WHERE w.id = ANY (empty);
+        WITH finished AS (
+            UPDATE duly.workflow w
+            SET finished_at = at, failing = false, sweep = false,
+                status = CASE WHEN w.cancelled IS NOT NULL THEN 3
+                    WHEN w.has_failed AND EXISTS (
+                                 SELECT FROM duly.member m JOIN duly.dlq d ON d.task = m.task
+                                 WHERE m.workflow = w.id AND NOT EXISTS (
+                                     SELECT FROM duly.edge e WHERE e.parent = m.task AND e.condition > 0))
+                    THEN 2 ELSE 1 END
+            WHERE w.id = ANY (empty)
+            RETURNING w.id, w.tenant, w.status)
+        SELECT array_agg(format('[14,%s,null,"%s",{"status":"%s","workflowId":"%s"}]', to_json(f.tenant),
+                                f.id, ('{SUCCESS,FAILED,CANCELLED}'::text[])[f.status], f.id)
+                         ORDER BY f.id)
+        INTO told FROM finished f;
     END IF;
+    RETURN told;
 END
 $$;
 

@@ -15,12 +15,13 @@ pub(super) const VERSION: i32 = 8;
 
 /// Names the functions that [`VERSION`] stands for.
 #[cfg(test)]
-const CHECKSUM: &str = "14fefb6327e9c8a21f229bfb0a89aa1b6c6ba1219883b1236d161cfccb64d04d";
+const CHECKSUM: &str = "3540dec6a7ab98a746fcf0f0180bf725560706b0154a7dec1e409fd018629eee";
 
 /// In the order in which they are created: a function in SQL needs those that it calls.
 const FILES: &[&str] = &[
     include_str!("../../functions/postgres/clock_and_ids.sql"),
     include_str!("../../functions/postgres/days.sql"),
+    include_str!("../../functions/postgres/outbox.sql"),
     include_str!("../../functions/postgres/task_state.sql"),
     include_str!("../../functions/postgres/task_state_settle.sql"),
     include_str!("../../functions/postgres/leases.sql"),
@@ -50,7 +51,8 @@ const STALE: &str = "p.xmin <> pg_current_xact_id()::xid";
 /// Functions that answer with other columns than they did in a version that a database may have: these
 /// cannot be replaced. Nodes that need the old ones are no longer admitted.
 const CHANGED: &str = "p.proname IN ('grant_tasks', 'end_tasks', 'acknowledge_external_finishes', \
-    'exchange', 'settle_tasks', 'waiting_children', 'parents')";
+    'exchange', 'settle_tasks', 'waiting_children', 'parents', 'store_tasks', 'submit_tasks', \
+    'count_ended_members')";
 
 /// Drops those of the functions for which this holds.
 fn drop_those(condition: &str) -> String {

@@ -50,6 +50,7 @@ const MIGRATIONS: &[Script] = scripts![
     20 => "0020_schedules.sql",
     21 => "0021_audit.sql",
     22 => "0022_keys_and_tenants.sql",
+    23 => "0023_outbox.sql",
 ];
 
 /// The newest version that this program knows.
@@ -59,7 +60,7 @@ const NEWEST: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 /// Less than [`NEWEST`] only if every statement and every call of a function of such a node still
 /// means the same. A migration that older nodes cannot live with should make their statements fail: they
 /// notice the version a little later.
-const OLDEST: i32 = 22;
+const OLDEST: i32 = 23;
 
 /// What was applied, and which nodes may go on beside it. An older database gets the missing columns.
 const TABLE: &str = "CREATE SCHEMA IF NOT EXISTS duly;

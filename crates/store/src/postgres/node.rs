@@ -44,6 +44,8 @@ pub struct Node {
     pub(super) server_errors: ServerErrors,
     /// Notified when holders of leases are to learn that they are revoked.
     pub(super) revocations: Notify,
+    /// Notified when events were written.
+    pub(super) events_written: Notify,
 }
 
 impl Node {
@@ -68,6 +70,7 @@ impl Node {
             notifier: Notifier::default(),
             server_errors: ServerErrors::default(),
             revocations: Notify::new(),
+            events_written: Notify::new(),
         };
         node.make_next_days().await?;
         node.poll().await?;
@@ -128,6 +131,10 @@ impl Node {
             self.notifier.notify(|it| it.revoked = true);
             self.revocations.notify_one();
         }
+        if wakes.has_told() {
+            self.notifier.notify(|it| it.told = true);
+            self.events_written.notify_one();
+        }
         let Some(hint) = self.hint(&wakes) else { return };
         self.notifier.notify(|notification| {
             wakes.ranges().for_each(|(range, at)| notification.add(range, at));
@@ -141,6 +148,9 @@ impl Node {
         self.notifier.set_has_listeners(true);
         if notification.revoked {
             self.revocations.notify_one();
+        }
+        if notification.told {
+            self.events_written.notify_one();
         }
         let mut wakes = Wakes::default();
         let unknown = |lane| self.lanes.get(lane).is_none();

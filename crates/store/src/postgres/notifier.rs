@@ -39,10 +39,14 @@ pub(super) struct Notification {
     pub(super) anywhere: Option<i64>,
     /// Whether leases were revoked whose holders are to be notified.
     pub(super) revoked: bool,
+    /// Whether events were written.
+    pub(super) told: bool,
 }
 
 /// The word for revoked leases.
 const REVOKED: &str = "!";
+/// The word for events.
+const TOLD: &str = "+";
 
 impl Notification {
     pub(super) fn add(&mut self, range: Range, run_at: i64) {
@@ -55,16 +59,18 @@ impl Notification {
     }
 
     fn is_empty(&self) -> bool {
-        self.ranges.is_empty() && self.anywhere.is_none() && !self.revoked
+        self.ranges.is_empty() && self.anywhere.is_none() && !self.revoked && !self.told
     }
 
     /// As text, after the id of the node that sends it. Ranges that do not fit are left out, and covered
     /// by `anywhere`.
     fn encode(&self, from: Uuid) -> String {
         let mut text = from.to_string();
-        if self.revoked {
-            text.push(' ');
-            text.push_str(REVOKED);
+        for (word, is_said) in [(REVOKED, self.revoked), (TOLD, self.told)] {
+            if is_said {
+                text.push(' ');
+                text.push_str(word);
+            }
         }
         let mut unnamed = self.anywhere;
         for (Range { lane, rank }, at) in &self.ranges {
@@ -89,6 +95,10 @@ impl Notification {
         for word in words {
             if word == REVOKED {
                 notification.revoked = true;
+                continue;
+            }
+            if word == TOLD {
+                notification.told = true;
                 continue;
             }
             if let Some(at) = word.strip_prefix('*') {
@@ -163,7 +173,7 @@ mod tests {
         notification.add(Range { lane: 3, rank: 14 }, 70);
         notification.add(Range { lane: i32::MAX, rank: 0 }, i64::MAX);
         notification.anywhere(5);
-        notification.revoked = true;
+        (notification.revoked, notification.told) = (true, true);
         assert_eq!(Notification::decode(&notification.encode(from)), Some((from, notification)));
         assert_eq!(Notification::decode("nonsense 1:2:3"), None);
         assert_eq!(Notification::decode(&format!("{from} 1:2")), None);

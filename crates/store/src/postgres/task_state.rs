@@ -23,6 +23,11 @@
 //! [`changes::Changes::write`] writes what [`changes::Changes`] has collected, table by table. A feature
 //! that has to follow all parts of a hook has one function in SQL, which each part calls with the ids that
 //! it wrote.
+//!
+//! Events show how. Each call from a node is one transaction, and what it changes is told by one call of
+//! `duly.tell`. Parts in SQL answer with what there is to tell, or tell it themselves; parts in Rust collect
+//! it in [`Scope::told`](super::verb::Scope). Whether anything is wanted at all is read once per call: in
+//! SQL by the function that a node calls, in Rust along with the time at which the transaction begins.
 
 mod attempts;
 pub(super) mod blocked;

@@ -31,6 +31,7 @@ mod retry;
 pub(super) mod run_again;
 mod schedule;
 mod session;
+pub(super) mod sinks;
 mod slots;
 mod submit;
 pub(super) mod submit_workflow;
@@ -50,6 +51,7 @@ use tokio_postgres::types::ToSql;
 use super::audit::Watched;
 use super::error::{Fault, Result};
 use super::heads::{self, Look};
+use super::outbox::Told;
 use super::range::{LaneId, Range};
 use super::wakes::Wakes;
 use super::{PostgresStore, row};
@@ -66,6 +68,8 @@ pub(super) struct Scope<'a> {
     pub(super) now: Timestamp,
     /// What changes in the due table, for after the commit.
     pub(super) wakes: Wakes,
+    /// What there is to tell of the changes so far.
+    pub(super) told: Told,
     /// How many tasks the order has told to run again, where the audit log is to say so.
     pub(super) counted: u64,
 }
@@ -166,10 +170,12 @@ impl PostgresStore {
     async fn run_once<V: Verb>(&self, verb: &V) -> Result<V::Answer> {
         let mut client = self.pool.get().await?;
         let transaction = client.transaction().await?;
-        let now = transaction.prepare_cached("/* now */ SELECT duly.now()").await?;
-        let now = row::instant(transaction.query_one(&now, &[]).await?.try_get(0)?);
+        let begin = "/* begin */ SELECT duly.now(), (SELECT kinds FROM duly.wanted_kinds LIMIT 1)";
+        let begin = transaction.prepare_cached(begin).await?;
+        let found = transaction.query_one(&begin, &[]).await?;
+        let (now, told) = (row::instant(found.try_get(0)?), Told::new(found.try_get(1)?));
         let wakes = Wakes::default();
-        let mut scope = Scope { store: self, transaction, now, wakes, counted: 0 };
+        let mut scope = Scope { store: self, transaction, now, wakes, told, counted: 0 };
         let answer = match &self.author {
             None => verb.apply(&mut scope).await?,
             Some(author) => {
@@ -179,6 +185,7 @@ impl PostgresStore {
                 answer
             }
         };
+        scope.write_events().await?;
         let moment = self.heads.moment();
         let looks = scope.settle().await?;
         let committing = Committing { store: self, wakes: Some(scope.wakes) };

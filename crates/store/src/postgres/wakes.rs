@@ -22,6 +22,8 @@ pub(super) struct Wakes {
     lanes: HashMap<Lane, LaneId>,
     /// Whether leases were revoked whose holders are to be notified.
     revoked: bool,
+    /// Whether events were written.
+    told: bool,
 }
 
 impl Wakes {
@@ -54,6 +56,16 @@ impl Wakes {
     /// Whether holders of leases are to be notified that these are revoked.
     pub(super) fn has_revoked(&self) -> bool {
         self.revoked
+    }
+
+    /// Events were written.
+    pub(super) fn tell(&mut self) {
+        self.told = true;
+    }
+
+    /// Whether events were written.
+    pub(super) fn has_told(&self) -> bool {
+        self.told
     }
 
     /// These lanes are new.

@@ -138,7 +138,7 @@ async fn tasks_of_the_released_schema_complete() {
     ] {
         assert_eq!(status(&store, tasks[queue]).await, expected, "{queue}");
     }
-    let adopted = "SELECT count(*) = 17 AND count(*) FILTER (WHERE checksum IS NULL) = 0
+    let adopted = "SELECT count(*) = 18 AND count(*) FILTER (WHERE checksum IS NULL) = 0
         FROM duly.migration";
     assert!(fresh.is(adopted).await, "checksums are stored");
 
@@ -186,11 +186,13 @@ async fn a_database_from_between_releases_is_brought_up_to_date() {
              ALTER TABLE duly.session DROP COLUMN owner;
              DROP TABLE duly.edge, duly.blocked, duly.doomed, duly.workflow, duly.member,
                  duly.schedule, duly.schedule_version, duly.schedule_position, duly.slot, duly.audit,
-                 duly.api_key, duly.api_key_use, duly.tenant, duly.application_tenant",
+                 duly.api_key, duly.api_key_use, duly.tenant, duly.application_tenant, duly.sink,
+                 duly.wanted, duly.wanted_kinds, duly.outbox, duly.outbox_head, duly.event_mark;
+             DROP SEQUENCE duly.event_number",
         )
         .await;
     let store = fresh.open().await.unwrap();
-    assert!(fresh.is("SELECT max(version) = 22 FROM duly.migration").await);
+    assert!(fresh.is("SELECT max(version) = 23 FROM duly.migration").await);
     fresh.remove([store]).await;
 }
 

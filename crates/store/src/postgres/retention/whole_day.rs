@@ -1,5 +1,7 @@
 //! Dropping the partition of a day of which nothing is kept: far cheaper than deleting its rows.
 
+use deadpool_postgres::GenericClient;
+use duly_core::event::EventKind;
 use tokio_postgres::error::SqlState;
 
 use super::Cutoffs;
@@ -34,10 +36,13 @@ impl PostgresStore {
     }
 
     /// Whether a task of this day stays: mostly that is soon seen, and blocks nothing. Dead letters are
-    /// read first, by their index.
+    /// read first, by their index. A day whose deleted tasks a sink wants to be told of goes page by page.
     async fn keeps(&self, day: Day, cutoffs: &Cutoffs) -> Result<bool> {
         let mut client = self.pool.get().await?;
         let snapshot = Snapshot::take(&mut client).await?;
+        if tells_of_deleted(snapshot.client()).await? {
+            return Ok(true);
+        }
         let passed = Cutoffs::DEAD_PASSED;
         let kept = format!(
             "/* sweep.kept */ SELECT FROM duly.dlq WHERE task >= $8 AND task < $9
@@ -89,10 +94,20 @@ impl PostgresStore {
         if needed.is_some() {
             return Ok(None);
         }
+        if tells_of_deleted(&transaction).await? {
+            return Ok(None);
+        }
         deleted::drop_day(&transaction, day).await?;
         transaction.commit().await?;
         Ok(Some(u32::try_from(all).unwrap_or(u32::MAX)))
     }
+}
+
+/// Whether a sink wants to be told of deleted tasks.
+async fn tells_of_deleted(client: &impl GenericClient) -> Result<bool> {
+    let select = "/* sweep.tells */ SELECT FROM duly.wanted_kinds WHERE kinds & $1 <> 0";
+    let bit = 1 << EventKind::TaskDeleted.number();
+    Ok(client.query_opt(select, &[&bit]).await?.is_some())
 }
 
 /// Whether others use the day, or it is too large, or another node was quicker.

@@ -1,7 +1,8 @@
 //! What a verb changes about tasks: collected under their locks, then written table by table, in the
 //! order in which every transaction takes its locks.
 
-use duly_core::state::Status;
+use duly_core::event::EventKind;
+use duly_core::state::{Event, Status};
 use duly_core::task::Failure;
 
 use super::attempts::{self, Attempt};
@@ -12,6 +13,7 @@ use super::leases::{self, EndedLease, Revocation};
 use super::settle;
 use super::state::{TaskState, write_rows};
 use crate::postgres::error::Result;
+use crate::postgres::outbox::ToldTask;
 use crate::postgres::verb::Scope;
 
 /// The changes of one transaction.
@@ -34,12 +36,21 @@ pub(in crate::postgres) struct Changes {
     dead_letters_deleted: Vec<uuid::Uuid>,
     dead_letters_inserted: Vec<DeadLetter>,
     revocations: Vec<Revocation>,
+    /// What there is to tell, if a sink wants it.
+    told: Vec<(EventKind, ToldTask)>,
 }
 
 impl Changes {
     /// Hook `waiting`: the task is PENDING again, or stays so with another run time or rank. To move a
     /// waiting task, call [`Self::stop_waiting`] first, for where it was.
     pub(in crate::postgres) fn waiting(&mut self, state: &TaskState) {
+        let kind = match state.event {
+            Some(Event::Retry) => Some(EventKind::TaskRetried),
+            Some(Event::Release) => Some(EventKind::TaskReleased),
+            Some(Event::Lose) => Some(EventKind::TaskLost),
+            _ => None,
+        };
+        self.told.extend(kind.map(|kind| (kind, state.into())));
         self.due_added.push(DueRow::of(state));
         self.states.push(state.clone());
     }
@@ -51,6 +62,12 @@ impl Changes {
             let failure = failure.expect("a task fails for a reason");
             self.dead_letters_inserted.push(DeadLetter::of(state, failure));
         }
+        let kind = match state.status {
+            Status::Success => EventKind::TaskSucceeded,
+            Status::Failed => EventKind::TaskFailed,
+            _ => EventKind::TaskCancelled,
+        };
+        self.told.push((kind, state.into()));
         self.settled.extend(state.links.map(|_| state.id));
         self.states.push(state.clone());
     }
@@ -66,8 +83,14 @@ impl Changes {
         } else {
             self.due_added.push(DueRow::of(state));
         }
+        self.told.push((EventKind::TaskReplayed, state.into()));
         self.reopened.extend(state.workflow);
         self.states.push(state.clone());
+    }
+
+    /// A user has changed the task, which waits.
+    pub(in crate::postgres) fn edited(&mut self, state: &TaskState) {
+        self.told.push((EventKind::TaskEdited, state.into()));
     }
 
     /// A BLOCKED task changes and stays BLOCKED. What its row among the blocked ones says is left alone.
@@ -114,6 +137,7 @@ impl Changes {
 
     /// Writes all of it.
     pub(in crate::postgres) async fn write(mut self, scope: &mut Scope<'_>) -> Result<()> {
+        scope.told.tell_all(std::mem::take(&mut self.told));
         self.states.sort_unstable_by_key(|state| state.id);
         write_rows(scope, &self.states).await?;
         blocked::remove(scope, &self.blocked_removed).await?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use deadpool_postgres::{GenericClient as _, Transaction};
+use duly_core::event::EventKind;
 use foldhash::{HashMap, HashSet};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -10,6 +11,7 @@ use uuid::Uuid;
 use super::leases::{Batches, end_batches};
 use crate::postgres::days::{self, Day};
 use crate::postgres::error::Result;
+use crate::postgres::outbox::ToldTask;
 use crate::postgres::partitions;
 use crate::postgres::verb::Scope;
 
@@ -48,12 +50,15 @@ const OTHER_TABLES: [(&str, &str); 7] = [
 ];
 
 /// Deletes tasks that have ended and are locked, in the order of their ids; answers how many.
-pub(in crate::postgres) async fn delete_tasks(scope: &Scope<'_>, tasks: &[Uuid]) -> Result<u64> {
+pub(in crate::postgres) async fn delete_tasks(
+    scope: &mut Scope<'_>,
+    tasks: &[Uuid],
+) -> Result<u64> {
     if tasks.is_empty() {
         return Ok(0);
     }
     let delete = "/* delete */ DELETE FROM duly.task WHERE id = ANY($1) AND status IN (3, 4, 5)
-        RETURNING CASE WHEN sequence < 0 THEN session END, ~sequence, workflow";
+        RETURNING CASE WHEN sequence < 0 THEN session END, ~sequence, workflow, id, lane, run, epoch";
     let deleted = scope.query(delete, &[&tasks]).await?;
     assert_eq!(deleted.len(), tasks.len(), "locked tasks stay as they were read");
     // No worker will acknowledge leases that their handlers' transactions have ended.
@@ -63,6 +68,9 @@ pub(in crate::postgres) async fn delete_tasks(scope: &Scope<'_>, tasks: &[Uuid])
             *batches.entry((session, row.try_get(1)?)).or_default() += 1;
         }
         workflows.extend(row.try_get::<_, Option<Uuid>>(2)?);
+        let (id, lane) = (row.try_get(3)?, row.try_get(4)?);
+        let told = ToldTask { id, lane, run: row.try_get(5)?, epoch: row.try_get(6)? };
+        scope.told.tell(EventKind::TaskDeleted, told);
     }
     end_batches(scope, batches, true).await?;
     let by_id = "/* delete.members */ DELETE FROM duly.member m
@@ -75,8 +83,8 @@ pub(in crate::postgres) async fn delete_tasks(scope: &Scope<'_>, tasks: &[Uuid])
     Ok(deleted.len() as u64)
 }
 
-/// Drops the partition of a day, of which the caller knows that all tasks may go. The caller holds the
-/// day's lock.
+/// Drops the partition of a day, of which the caller knows that all tasks may go, and that no sink wants to
+/// be told of each. The caller holds the day's lock.
 pub(in crate::postgres) async fn drop_day(transaction: &Transaction<'_>, day: Day) -> Result<()> {
     let ids = day.ids();
     let select = format!(

@@ -2,6 +2,7 @@
 //! workflows. The caller has locked the parents and then the workflows, so that a parent either ends
 //! before, and is seen as ended, or ends afterwards and finds the edges.
 
+use duly_core::event::EventKind;
 use duly_core::id::TaskId;
 use duly_core::state::Status;
 use duly_core::task::NewTask;
@@ -12,6 +13,7 @@ use uuid::Uuid;
 use super::blocked::{self, BlockedRow};
 use super::state::each;
 use crate::postgres::error::Result;
+use crate::postgres::outbox::ToldTask;
 use crate::postgres::range::{LaneId, Range, rank};
 use crate::postgres::row;
 use crate::postgres::verb::Scope;
@@ -84,6 +86,10 @@ pub(in crate::postgres) async fn store(
     insert_edges(scope, edges).await?;
     join_workflows(scope, &tasks).await?;
     doom(scope, &doomed).await?;
+    for NewLinked { task, lane } in &tasks {
+        let told = ToldTask { id: row::uuid(task.id), lane: *lane, run: 1, epoch: 0 };
+        scope.told.tell(EventKind::TaskCreated, told);
+    }
     Ok(blocked)
 }
 

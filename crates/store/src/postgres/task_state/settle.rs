@@ -1,8 +1,11 @@
 //! What follows for other tasks and for workflows when tasks end or run again.
 
+use duly_core::event::EventKind;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::postgres::error::Result;
+use crate::postgres::outbox::ToldTask;
 use crate::postgres::range::Range;
 use crate::postgres::verb::Scope;
 
@@ -11,14 +14,31 @@ pub(super) async fn settle(scope: &mut Scope<'_>, tasks: &[Uuid]) -> Result<()> 
     if tasks.is_empty() {
         return Ok(());
     }
-    let settle = "/* task.settle */ SELECT r.lane, r.rank, r.run_at
-        FROM duly.settle_tasks($1, NULL, NULL, $2, true) s,
-             unnest(s.lanes, s.ranks, s.run_ats) r(lane, rank, run_at)";
-    for row in scope.query(settle, &[&tasks, &scope.now.millis()]).await? {
-        let range = Range { lane: row.try_get(0)?, rank: row.try_get(1)? };
-        scope.wakes.add(range, row.try_get(2)?);
+    let settle =
+        "/* task.settle */ SELECT lanes, ranks, run_ats, tasks, task_lanes, runs, epochs, others
+        FROM duly.settle_tasks($1, NULL, NULL, $2, true, $3)";
+    let tells =
+        scope.told.wants(EventKind::TaskUnblocked) || scope.told.wants(EventKind::WorkflowEnded);
+    let rows = scope.query(settle, &[&tasks, &scope.now.millis(), &tells]).await?;
+    let Some(settled) = rows.first() else { return Ok(()) };
+    if let Some(lanes) = settled.try_get::<_, Option<Vec<i32>>>(0)? {
+        let (ranks, run_ats): (Vec<i16>, Vec<i64>) = (settled.try_get(1)?, settled.try_get(2)?);
+        for ((lane, rank), run_at) in lanes.into_iter().zip(ranks).zip(run_ats) {
+            scope.wakes.add(Range { lane, rank }, run_at);
+        }
     }
+    let released = read_released(settled)?;
+    scope.told.tell_all(released.into_iter().map(|it| (EventKind::TaskUnblocked, it)).collect());
+    scope.told.emit_all(settled.try_get::<_, Option<Vec<String>>>(7)?.unwrap_or_default());
     Ok(())
+}
+
+fn read_released(settled: &Row) -> Result<Vec<ToldTask>> {
+    let Some(ids) = settled.try_get::<_, Option<Vec<Uuid>>>(3)? else { return Ok(Vec::new()) };
+    let [lanes, runs, epochs]: [Vec<i32>; 3] =
+        [settled.try_get(4)?, settled.try_get(5)?, settled.try_get(6)?];
+    let columns = ids.into_iter().zip(lanes).zip(runs).zip(epochs);
+    Ok(columns.map(|(((id, lane), run), epoch)| ToldTask { id, lane, run, epoch }).collect())
 }
 
 /// Tasks of these workflows are open again, one for each time that a workflow is named.

@@ -41,6 +41,8 @@ pub(in crate::postgres) struct TaskState {
     /// What ties it to other tasks; see the migration for its bits.
     pub(in crate::postgres) links: Option<i32>,
     pub(in crate::postgres) workflow: Option<Uuid>,
+    /// What has happened to it since it was read.
+    pub(super) event: Option<Event>,
     /// As it was read: the condition under which it is written.
     was: (i32, Option<Uuid>, Status),
 }
@@ -92,6 +94,7 @@ impl TaskState {
             back_off: row.try_get(17)?,
             links: row.try_get(18)?,
             workflow: row.try_get(19)?,
+            event: None,
             was: (epoch, session, status),
         })
     }
@@ -138,6 +141,7 @@ impl TaskState {
     /// Applies an event; the caller has checked that it can.
     pub(in crate::postgres) fn transition(&mut self, event: Event, now: i64) {
         self.status = transition(self.status, event).expect("checked under the lock");
+        self.event = Some(event);
         if self.status.is_terminal() {
             self.finished_at = Some(now);
         }

@@ -27,6 +27,7 @@ impl Verb for EditTask {
             let waits = matches!(state.status, Status::Pending | Status::Blocked);
             if waits {
                 relocate(state, &self.change, now, &mut changes);
+                changes.edited(state);
             }
             blocked = (state.status == Status::Blocked).then(|| state.clone());
             waits

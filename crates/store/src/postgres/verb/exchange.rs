@@ -107,13 +107,17 @@ impl PostgresStore {
         let (outcomes, claim) = (outcomes?, claim?);
         let is_open = outcomes.is_open && claim.is_open;
         let freed = outcomes.freed;
-        Ok(ExchangeResult { done: outcomes.done, is_open, freed, ..claim })
+        let told = outcomes.told || claim.told;
+        Ok(ExchangeResult { done: outcomes.done, is_open, freed, told, ..claim })
     }
 
     /// What this node learns from an exchange.
     fn note(&self, result: &ExchangeResult) {
         let mut wakes = Wakes::default();
         result.freed.iter().for_each(|(range, run_at)| wakes.add(*range, *run_at));
+        if result.told {
+            wakes.tell();
+        }
         self.wake(wakes);
         self.clock.learn(result.now, result.sent);
         self.pauses.replace(result.paused.iter().cloned());
@@ -170,6 +174,8 @@ struct ExchangeResult {
     paused: Vec<(TenantName, Option<QueueName>)>,
     looks: Vec<Look>,
     looked_at: Moment,
+    /// Whether events were written.
+    told: bool,
 }
 
 impl Verb for PreparedExchange<'_> {
@@ -182,6 +188,8 @@ impl Verb for PreparedExchange<'_> {
             scope.query(lock, &[&row::session_uuid(self.exchange.session)]).await?;
         }
         let slow = finish::finish(scope, self.exchange, &self.items.slow).await?;
+        // Before those of the claim, which may grant what has just ended.
+        scope.write_events().await?;
         let looked_at = self.look(scope.store, &scope.wakes);
         let client = scope.transaction();
         let result = self.call(scope.store, client, looked_at, Part::Whole, true).await?;
@@ -312,5 +320,6 @@ async fn read(
         paused: lease::paused(found)?,
         looks: looks.map(|((range, since), head)| Look { range, since, head }).collect(),
         looked_at: moment,
+        told: found.try_get("told")?,
     })
 }

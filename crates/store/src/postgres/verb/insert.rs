@@ -60,7 +60,10 @@ pub(super) async fn insert(
     }
     // All transactions write rows in the order of their ids.
     new.sort_unstable_by_key(|it| it.task.id);
-    let (now, handed) = call(store, client, &new, offer).await?;
+    let (now, handed, told) = call(store, client, &new, offer).await?;
+    if told {
+        wakes.tell();
+    }
     let mut inserted = Inserted { now, handed: vec![false; new.len()] };
     for (it, handed) in new.iter().zip(handed) {
         inserted.handed[it.turn] = handed;
@@ -77,7 +80,7 @@ async fn call(
     client: &impl GenericClient,
     new: &[New<'_>],
     offer: Option<&Claim>,
-) -> Result<(Timestamp, Vec<bool>)> {
+) -> Result<(Timestamp, Vec<bool>, bool)> {
     let now = store.estimate();
     // A node that counted the delay itself would start tasks early when its estimate is behind.
     let counts_here = !store.clock.is_trusted();
@@ -113,7 +116,9 @@ async fn call(
         .await?;
     let handed: Option<Vec<bool>> = inserted.try_get(1)?;
     let handed = handed.unwrap_or_else(|| vec![false; new.len()]);
-    Ok((row::instant(inserted.try_get(0).map_err(Fault::from)?), handed))
+    let told: Option<bool> = inserted.try_get(2)?;
+    let now = row::instant(inserted.try_get(0).map_err(Fault::from)?);
+    Ok((now, handed, told.unwrap_or(false)))
 }
 
 /// The lanes of new tasks that the offer is for and in which nothing is due, as far as

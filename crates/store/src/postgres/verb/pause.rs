@@ -1,5 +1,6 @@
 //! Pause a queue, and let it go on.
 
+use duly_core::event::{Event, EventKind};
 use duly_core::limits::PAUSED_QUEUES;
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::PauseQueue;
@@ -19,6 +20,17 @@ impl Verb for PauseQueue {
                OR EXISTS (SELECT FROM duly.pause WHERE tenant = $1 AND queue = $2)
                OR (SELECT count(*) FROM duly.pause WHERE queue <> '') < $5
             ON CONFLICT (tenant, queue) DO UPDATE SET note = excluded.note";
+        let known = "/* queue.was_paused */ SELECT FROM duly.pause
+            WHERE tenant = $1 AND queue = $2 AND note = $3 FOR NO KEY UPDATE";
+        let is_so = scope.told.wants(EventKind::QueuePaused)
+            && scope
+                .execute(known, &[&self.tenant.as_str(), &self.queue.as_str(), &self.note])
+                .await?
+                > 0;
+        if !is_so {
+            let event = Event::queue_paused(&self.tenant, &self.queue, &self.note, scope.now);
+            scope.told.emit(&event);
+        }
         let Self { tenant, queue, note } = self;
         let (tenant, queue, now) = (tenant.as_str(), queue.as_str(), scope.now.millis());
         let most = i64::from(PAUSED_QUEUES);
@@ -48,6 +60,7 @@ impl Verb for ResumeQueue<'_> {
         if scope.execute(delete, &[&tenant, &queue]).await? > 0 {
             // Something may have waited all along.
             scope.wakes.anywhere(scope.now);
+            scope.told.emit(&Event::queue_resumed(self.tenant, self.queue, scope.now));
         }
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! Put settings: make the next version of them.
 
+use duly_core::event::Event;
 use duly_core::limits::SETTINGS_VERSIONS;
 use duly_core::ports::store::{Put, PutSettings};
 
@@ -37,6 +38,7 @@ impl Verb for PutSettings {
         scope.execute(insert, &[&made, &scope.now.millis(), &self.comment, &body]).await?;
         let delete = "/* settings.forget_old */ DELETE FROM duly.settings WHERE version <= $1";
         scope.execute(delete, &[&made.saturating_sub(SETTINGS_VERSIONS.into())]).await?;
+        scope.told.emit(&Event::settings_changed(made.unsigned_abs(), scope.now));
         Ok(Put::Done { version: made.unsigned_abs() })
     }
 

@@ -1,6 +1,7 @@
 //! What attempts report while they run. Nothing is written but for leases that live, whose tasks are
 //! locked until the commit.
 
+use duly_core::event::EventKind;
 use duly_core::ports::store::{Report, ReportItem, Reported};
 use foldhash::HashMap;
 use uuid::Uuid;
@@ -8,6 +9,7 @@ use uuid::Uuid;
 use super::log::{self, Logged};
 use super::{Scope, Verb, progress};
 use crate::postgres::error::Result;
+use crate::postgres::outbox::ToldTask;
 use crate::postgres::row;
 
 impl Verb for Report {
@@ -28,6 +30,11 @@ impl Verb for Report {
                 answers.push(Reported::LeaseLost);
                 continue;
             }
+            if progress.is_some() {
+                let Standing { lane, run, epoch, .. } = *standing;
+                let told = ToldTask { id: task, lane, run, epoch };
+                scope.told.tell(EventKind::TaskProgressed, told);
+            }
             news.extend(progress.iter().map(|progress| (task, progress)));
             logs.extend(log.iter().map(|chunk| standing.logs(task, chunk)));
             answers.push(Reported::Done);
@@ -44,6 +51,7 @@ pub(super) struct Standing {
     /// Whether it is another tenant's than the session's.
     pub(super) foreign: bool,
     held: bool,
+    lane: i32,
     epoch: i32,
     run: i32,
     attempt: i32,
@@ -61,7 +69,7 @@ impl Standing {
         let select = "/* report.standing */ SELECT task.id,
                 coalesce((SELECT tenant FROM duly.session WHERE id = $2) <> lane.tenant, false),
                 task.status = 2 AND task.session IS NOT DISTINCT FROM $2,
-                task.epoch, task.run, task.charged + 1
+                task.epoch, task.run, task.charged + 1, task.lane
             FROM duly.task JOIN duly.lane ON lane.id = task.lane
             WHERE task.id = ANY($1) ORDER BY task.id FOR NO KEY UPDATE OF task";
         let mut standings = HashMap::default();
@@ -72,6 +80,7 @@ impl Standing {
                 epoch: row.try_get(3)?,
                 run: row.try_get(4)?,
                 attempt: row.try_get(5)?,
+                lane: row.try_get(6)?,
             };
             standings.insert(row.try_get(0)?, standing);
         }

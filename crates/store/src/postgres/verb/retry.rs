@@ -33,6 +33,7 @@ fn hurry(state: &mut TaskState, now: i64, changes: &mut Changes) -> bool {
         changes.stop_waiting(state);
         state.run_at = now;
         changes.waiting(state);
+        changes.edited(state);
     }
     waits
 }

@@ -225,7 +225,7 @@ async fn runs(scope: &Scope<'_>, schedule: Uuid) -> Result<Vec<(Timestamp, Optio
 }
 
 /// Deletes tasks that were just cancelled. One that a client's task waits for stays.
-async fn delete_unneeded(scope: &Scope<'_>, tasks: Vec<Uuid>) -> Result<()> {
+async fn delete_unneeded(scope: &mut Scope<'_>, tasks: Vec<Uuid>) -> Result<()> {
     let needed: HashSet<Uuid> = with_open_children(scope, tasks.clone()).await?;
     let doomed: Vec<_> = tasks.into_iter().filter(|task| !needed.contains(task)).collect();
     delete_tasks(scope, &doomed).await?;

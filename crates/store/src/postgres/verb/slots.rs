@@ -1,8 +1,9 @@
 //! Slots: decide those of many schedules in one transaction. Schedules are locked by their ids, before any
 //! task. What the slots start is collected and stored together.
 
+use duly_core::event::EventKind;
 use duly_core::limits::SLOT_LOG;
-use duly_core::name::Lane;
+use duly_core::name::{Lane, ScheduleName, TenantName};
 use duly_core::ports::store::{
     Decide, Decided, RunStatus, SlotOrder, SlotOutcome, SubmittedWorkflow,
 };
@@ -289,10 +290,37 @@ impl Deciding {
         Ok(())
     }
 
-    async fn write_records(&self, scope: &Scope<'_>) -> Result<()> {
+    /// Tells of the slots that are decided, if a sink wants that.
+    async fn tell(&self, scope: &mut Scope<'_>) -> Result<()> {
+        let wants = |kind| scope.told.wants(kind);
+        if !wants(EventKind::ScheduleFired) && !wants(EventKind::ScheduleSkipped) {
+            return Ok(());
+        }
+        let select = "/* slot.names */ SELECT id, tenant, name FROM duly.schedule
+            WHERE id = ANY($1)";
+        let ids = each(&self.new_records, |it| it.0);
+        let mut names = HashMap::default();
+        for found in scope.query(select, &[&ids]).await? {
+            let (id, tenant, name): (Uuid, &str, &str) =
+                (found.try_get(0)?, found.try_get(1)?, found.try_get(2)?);
+            // The slots must not fail because a name is damaged.
+            if let (Ok(tenant), Ok(name)) = (TenantName::new(tenant), ScheduleName::new(name)) {
+                names.insert(id, (tenant, name));
+            }
+        }
+        for (id, slot, outcome) in &self.new_records {
+            if let Some((tenant, name)) = names.get(id) {
+                scope.told.emit(&outcome.event((tenant, name), *slot, scope.now));
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_records(&self, scope: &mut Scope<'_>) -> Result<()> {
         if self.new_records.is_empty() {
             return Ok(());
         }
+        self.tell(scope).await?;
         let of = |outcome: &SlotOutcome| match outcome {
             SlotOutcome::Ran(run) => {
                 let (kind, run) = encode_run(*run);

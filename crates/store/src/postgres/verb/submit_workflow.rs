@@ -1,5 +1,6 @@
 //! Submit a workflow: its row and all its tasks, or nothing.
 
+use duly_core::event::Event;
 use duly_core::name::Lane;
 use duly_core::ports::store::{Submitted, SubmittedWorkflow};
 use duly_core::task::NewTask;
@@ -69,6 +70,7 @@ impl Verb for NewWorkflow {
         let (now, labels) = (scope.now.millis(), row::encode_labels(&self.labels));
         let (tenant, fail_fast) = (self.tenant.as_str(), self.fail_fast);
         scope.execute(insert, &[&id, &tenant, &now, &fail_fast, &self.name, &labels]).await?;
+        scope.told.emit(&Event::workflow_started(&self.tenant, self.id, &self.name, scope.now));
         linked::store(scope, &with_lanes(scope, &tasks)?, &ties.parents()).await?;
         Ok(SubmittedWorkflow::Stored { at: scope.now })
     }

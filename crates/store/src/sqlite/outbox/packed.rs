@@ -1,13 +1,13 @@
 //! The events of a transaction, as one row keeps them. Each begins with its kind and its time. One about a
-//! task goes on with id, lane, run and epoch; any other with a text of this length: a JSON array of tenant,
-//! queue, subject and data. Numbers are little-endian.
+//! task goes on with id, lane, run and epoch; any other with a text of this length, see
+//! [`crate::other_event`]. Numbers are little-endian.
 
-use duly_core::event::{About, Event, EventKind, Place};
+use duly_core::event::{Event, EventKind};
 use duly_core::id::TaskId;
-use duly_core::name::{Lane, QueueName, TenantName};
+use duly_core::name::Lane;
 use duly_core::time::Timestamp;
-use serde_json::value::RawValue;
 
+use crate::other_event;
 use crate::sqlite::error::{Fault, Result};
 use crate::sqlite::index::lanes::LaneId;
 
@@ -33,10 +33,7 @@ pub(super) fn pack_task(
 
 /// Appends an event about anything else.
 pub(super) fn pack_other(body: &mut Vec<u8>, event: &Event) {
-    let About::Other { subject, data } = &event.about else { return };
-    let data = RawValue::from_string(data.to_string()).expect("it was made from JSON");
-    let text = serde_json::to_string(&(&event.place.tenant, &event.place.queue, subject, &data));
-    let text = text.expect("names and texts become JSON");
+    let Some(text) = other_event::encode(event) else { return };
     body.push(event.kind.number());
     body.extend(event.at.millis().to_le_bytes());
     body.extend(u32::try_from(text.len()).expect("far below").to_le_bytes());
@@ -57,7 +54,7 @@ pub(super) fn unpack(
             Rest::Task { id, lane: in_lane, run, epoch } => {
                 Event::of_task(kind, &lane(in_lane)?, (id, run, epoch), at)
             }
-            Rest::Other(text) => other(kind, at, text).ok_or_else(damaged)?,
+            Rest::Other(text) => other_event::decode(text, at).ok_or_else(damaged)?,
         });
     }
     Ok(events)
@@ -82,11 +79,4 @@ fn take<const N: usize>(body: &mut &[u8]) -> Option<[u8; N]> {
     let (first, left) = body.split_first_chunk()?;
     *body = left;
     Some(*first)
-}
-
-fn other(kind: EventKind, at: Timestamp, text: &str) -> Option<Event> {
-    type Parts<'a> = (Option<TenantName>, Option<QueueName>, String, &'a RawValue);
-    let (tenant, queue, subject, data): Parts<'_> = serde_json::from_str(text).ok()?;
-    let place = Place { tenant, queue, task_type: None };
-    Some(Event { kind, at, place, about: About::Other { subject, data: data.get().into() } })
 }
