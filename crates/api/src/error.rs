@@ -74,6 +74,7 @@ codes! {
     BackupNotHere "BACKUP_NOT_HERE" CONFLICT "This store is backed up with tools of its own";
     OpenChildren "OPEN_CHILDREN" CONFLICT "Tasks that depend on it have not ended";
     WorkflowEnded "WORKFLOW_ENDED" CONFLICT "The workflow has ended";
+    SystemQueue "SYSTEM_QUEUE" CONFLICT "The queue is for the system's own tasks";
     ScheduleManaged "SCHEDULE_MANAGED" CONFLICT "A configuration file defines the schedule";
     MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "The path has no such method";
     BodyTimeout "BODY_TIMEOUT" REQUEST_TIMEOUT "The body took too long";

@@ -1,8 +1,12 @@
-//! The headers `If-Match` and `If-None-Match`: which version a change is based on.
+//! The headers `If-Match` and `If-None-Match`: which version a change is based on. And `ETag`, which
+//! tells callers the version.
 
-use axum::http::HeaderMap;
-use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
+use axum::Json;
+use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use duly_core::ports::store::Expected;
+use serde::Serialize;
 
 use crate::error::{ApiError, Code};
 use crate::query::invalid;
@@ -61,6 +65,12 @@ pub(crate) fn condition(headers: &HeaderMap) -> Result<Condition, ApiError> {
     }
 }
 
+/// An answer with the version of what it shows.
+pub(crate) fn versioned(status: StatusCode, version: u64, body: impl Serialize) -> Response {
+    let tag = HeaderValue::try_from(format!("\"{version}\"")).expect("a number fits a header");
+    (status, [(ETAG, tag)], Json(body)).into_response()
+}
+
 fn version(text: &str) -> Option<u64> {
     let bare = match text.strip_prefix('"') {
         Some(quoted) => quoted.strip_suffix('"')?,
@@ -72,8 +82,6 @@ fn version(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn read_all(values: &[&'static str]) -> Result<Option<u64>, Code> {

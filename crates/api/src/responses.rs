@@ -35,6 +35,7 @@ responses! {
     SessionNotFound "404" "`SESSION_NOT_FOUND`";
     SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
     AmbiguousId "409" "`AMBIGUOUS_ID`";
+    SystemQueue "409" "`SYSTEM_QUEUE`: its name begins with `duly.`";
     ScheduleManaged "409" "`SCHEDULE_MANAGED`: a configuration file defines it";
     ScheduleMismatch "412" "`VERSION_MISMATCH`: it is at another version";
     VersionMismatch "412" "`VERSION_MISMATCH`: the settings have changed since they were read";

@@ -12,9 +12,8 @@ pub(crate) mod switch;
 pub(crate) mod trigger;
 
 use axum::extract::Path;
-use axum::http::header::ETAG;
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use duly_client::wire::{ScheduleView, SlotTime};
 use duly_core::name::ScheduleName;
 use duly_core::redact::Redaction;
@@ -27,6 +26,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::if_match;
 use crate::redacted::mask_schedule;
 use crate::routes::PathId;
 
@@ -63,10 +63,8 @@ async fn answer(
     status: StatusCode,
     found: schedules::ScheduleView,
 ) -> Result<Response, ApiError> {
-    let tag = HeaderValue::try_from(format!("\"{}\"", found.schedule.version));
-    let tag = tag.expect("a number fits a header");
     let redaction = app.engine.redaction(&found.schedule.tenant).await?;
-    Ok((status, [(ETAG, tag)], axum::Json(view(found, &redaction))).into_response())
+    Ok(if_match::versioned(status, found.schedule.version, view(found, &redaction)))
 }
 
 /// The next slots after an instant.

@@ -5,9 +5,8 @@ pub(crate) mod put;
 pub(crate) mod rollback;
 
 use axum::extract::State;
-use axum::http::HeaderValue;
-use axum::http::header::ETAG;
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use duly_client::wire::{EffectiveSettings, SettingsAnswer, SettingsVersion};
 use duly_core::ports::store::VersionedSettings;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,6 +15,7 @@ use utoipa_axum::routes;
 use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::if_match;
 
 /// The routes of this noun.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -51,8 +51,6 @@ fn answer(app: &App, versioned: VersionedSettings) -> Response {
         worker_concurrency: number(places),
         loss_limit: settings.loss_limit.unwrap_or(app.config.loss_limit),
     };
-    let tag = HeaderValue::try_from(format!("\"{}\"", versioned.version));
-    let tag = tag.expect("a number fits a header");
     let current = SettingsVersion::from(versioned);
-    ([(ETAG, tag)], axum::Json(SettingsAnswer { current, effective })).into_response()
+    if_match::versioned(StatusCode::OK, current.version, SettingsAnswer { current, effective })
 }

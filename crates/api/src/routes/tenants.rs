@@ -6,9 +6,8 @@ pub(crate) mod put;
 pub(crate) mod switch;
 
 use axum::extract::Path;
-use axum::http::header::ETAG;
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use duly_client::wire::TenantView;
 use duly_core::name::TenantName;
 use duly_core::tenant::TenantRecord;
@@ -17,6 +16,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::error::{ApiError, Code};
+use crate::if_match;
 use crate::routes::PathId;
 
 /// The routes of this noun.
@@ -40,7 +40,5 @@ fn absent() -> ApiError {
 
 /// A record with its version in the header.
 fn answer(status: StatusCode, record: TenantRecord) -> Response {
-    let tag = HeaderValue::try_from(format!("\"{}\"", record.version));
-    let tag = tag.expect("a number fits a header");
-    (status, [(ETAG, tag)], axum::Json(TenantView::from(record))).into_response()
+    if_match::versioned(status, record.version, TenantView::from(record))
 }

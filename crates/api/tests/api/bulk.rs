@@ -4,7 +4,9 @@ use axum::Router;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Hand, ask, engine, get, post, request, router, router_of, router_over};
+use crate::support::{
+    Hand, ask, engine, get, pause_system, post, request, router, router_of, router_over,
+};
 
 async fn submit(router: &Router, body: &Value) -> String {
     let answer = ask(router, post("/tasks", body.to_string())).await;
@@ -101,8 +103,7 @@ async fn an_order_that_waits_can_be_aborted_and_one_that_ended_cannot() {
     let id = ended["bulkId"].as_str().unwrap();
     let answer = ask(&router, post(&format!("/bulk-actions/{id}/abort"), "")).await;
     assert_eq!(answer.problem().1, "STATE_CONFLICT");
-    let pause = ask(&router, post("/queues/duly.system/pause", "")).await;
-    assert_eq!(pause.status, 200, "{pause:?}");
+    pause_system(&engine).await;
     let answer = ask(&router, post("/bulk-actions", order.to_string())).await.json();
     let id = answer["bulkId"].as_str().unwrap();
     for _ in 0..2 {

@@ -3,16 +3,20 @@
 use std::collections::HashSet;
 
 use axum::Router;
+use duly_engine::Engine;
 use serde_json::{Value, json};
 
-use crate::support::{Hand, ask, engine, get, post, router_of, router_over};
+use crate::support::{Hand, ask, engine, get, pause_system, post, router_of, router_over};
 
 /// A router, and dead letters: two of `a` in `mail` that failed alike, one that did not, and one
 /// of `b`. Returns their ids, the last failure last.
 async fn graveyard() -> (Router, Vec<String>) {
-    let engine = engine();
-    let router = router_over(&engine);
-    let worker = Hand::of(&engine, &["a", "b"]).await;
+    graveyard_of(&engine()).await
+}
+
+async fn graveyard_of(engine: &Engine) -> (Router, Vec<String>) {
+    let router = router_over(engine);
+    let worker = Hand::of(engine, &["a", "b"]).await;
     let mut dead = Vec::new();
     for (kind, queue, message) in [
         ("a", "mail", "order 1 not found"),
@@ -218,9 +222,10 @@ async fn replays_and_purges_are_bulk_actions() {
 
 #[tokio::test(start_paused = true)]
 async fn an_order_that_takes_long_goes_on_after_the_answer() {
-    let (router, dead) = graveyard().await;
+    let engine = engine();
+    let (router, dead) = graveyard_of(&engine).await;
     done(&router, "/dlq/replay", &json!({"filter": "type:none"})).await;
-    ask(&router, post("/queues/duly.system/pause", "")).await;
+    pause_system(&engine).await;
     let start = tokio::time::Instant::now();
     let answer = order(&router, "/dlq/purge", &json!({"all": true})).await;
     assert_eq!((&answer["purged"], &answer["more"]), (&json!(0), &json!(true)));

@@ -152,6 +152,20 @@ async fn bad_orders_are_refused() {
     }
 }
 
+/// Bulk actions would stop, also those of the operator who has paused it.
+#[tokio::test]
+async fn a_queue_of_the_system_cannot_be_paused() {
+    let router = router();
+    for queue in ["duly.system", "Duly.Other"] {
+        let refused = ask(&router, post(&format!("/queues/{queue}/pause"), "")).await.problem();
+        assert_eq!((refused.0, refused.1.as_str()), (409, "SYSTEM_QUEUE"), "{queue}");
+    }
+    let order = r#"{"action":"cancel","all":true}"#;
+    let id = ask(&router, post("/bulk-actions", order)).await.json()["bulkId"].take();
+    let ended = format!("/bulk-actions/{}?wait=30s", id.as_str().unwrap());
+    assert_eq!(read(&router, &ended).await["status"], "SUCCESS");
+}
+
 #[tokio::test]
 async fn a_queue_can_be_paused_before_its_first_task() {
     let engine = engine();

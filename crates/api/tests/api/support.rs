@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use duly_api::{Config, Tenants};
 use duly_core::lease::{Finish, Outcome};
 use duly_core::log::LogChunk;
-use duly_core::name::{TenantName, TypeName};
-use duly_core::ports::store::Rules;
+use duly_core::name::{QueueName, TenantName, TypeName};
+use duly_core::ports::store::{PauseQueue, Rules};
 use duly_core::ports::work_source::WorkSource;
 use duly_core::task::Failure;
 use duly_engine::Engine;
@@ -30,6 +30,13 @@ pub(crate) fn engine() -> Engine {
 /// A router over an engine.
 pub(crate) fn router_over(engine: &Engine) -> Router {
     duly_api::router(engine.clone(), Config::default())
+}
+
+/// Holds back what bulk actions do, as no caller can.
+pub(crate) async fn pause_system(engine: &Engine) {
+    let (tenant, queue) = (TenantName::default_tenant(), QueueName::system());
+    let order = PauseQueue { tenant, queue, note: String::new() };
+    assert!(engine.pause_queue(order).await.unwrap().is_some());
 }
 
 /// A router over an engine, for one tenant.

@@ -11,14 +11,15 @@ use crate::access::Access;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
-use crate::responses::{QueueNotFound, UnexpectedFields};
+use crate::responses::{QueueNotFound, SystemQueue, UnexpectedFields};
 use crate::routes::PathId;
 use crate::{body, fields, order_fields};
 
 /// Pause a queue
 ///
 /// Nothing of it starts any more, also after a restart and also before its first task; what was
-/// handed to a worker goes on. Pausing a paused queue changes the note.
+/// handed to a worker goes on. Pausing a paused queue changes the note. Queues of the system, whose
+/// tasks carry out bulk actions, cannot be paused.
 #[utoipa::path(
     post, path = "/queues/{queue}/pause", operation_id = "pause_queue", tag = "queues",
     extensions(("x-duly-access" = json!(Access::Operator))),
@@ -28,6 +29,7 @@ use crate::{body, fields, order_fields};
         (status = 200, description = "The queue, paused", body = QueueView),
         (status = 404, description = "`QUEUE_NOT_FOUND`: this can be no name", body = Problem,
             content_type = "application/problem+json"),
+        SystemQueue,
         (status = 413, description = "`BODY_TOO_LARGE`; `TOO_LARGE`: too many queues without tasks \
             are paused", body = Problem, content_type = "application/problem+json"),
     ),
@@ -41,6 +43,12 @@ pub(crate) async fn pause_queue(
     let body = body::read_optional_json(&app, request).await?;
     let note = order_fields::note(&body.bytes)?;
     let (tenant, queue) = (caller.tenant.clone(), queue_name(queue)?);
+    if queue.is_reserved() {
+        return Err(ApiError::new(
+            Code::SystemQueue,
+            "bulk actions would wait; abort those instead",
+        ));
+    }
     let order = PauseQueue { tenant: tenant.clone(), queue, note };
     let state = app.acting(&caller).pause_queue(order).await?.ok_or_else(too_many)?;
     Ok(Json(view(&app, &tenant, state)))
