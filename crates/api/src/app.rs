@@ -11,6 +11,7 @@ use crate::caller::Caller;
 use crate::config::Config;
 use crate::request_id::RequestIds;
 use crate::route_table::RouteTable;
+use crate::stream::StreamPlaces;
 use crate::throttle::Throttle;
 
 /// The state of the router; cheap to clone.
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) attempts: Attempts,
     pub(crate) throttle: Throttle,
+    pub(crate) stream_places: StreamPlaces,
     /// What every route declares.
     pub(crate) routes: RouteTable,
     /// Draws the waits of failed attempts that are reported over the network.
@@ -35,6 +37,7 @@ impl App {
         let request_ids = RequestIds::new(config.instance);
         let attempts = Attempts::new(config.limits.failed_sign_ins);
         let throttle = Throttle::new(config.limits.requests_per_second);
+        let stream_places = StreamPlaces::new(&config);
         let (budget, random) = (Budget::default(), OsRandom::new());
         Self(Arc::new(Shared {
             engine,
@@ -43,6 +46,7 @@ impl App {
             budget,
             attempts,
             throttle,
+            stream_places,
             routes,
             random,
         }))

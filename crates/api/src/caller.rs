@@ -8,8 +8,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use duly_core::access::{AccessRoles, TenantGrant};
 use duly_core::audit::Author;
-use duly_core::key::ApiKey;
+use duly_core::key::{ApiKey, KeyHash};
 use duly_core::name::TenantName;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::auth::admit;
@@ -76,6 +77,16 @@ pub(crate) struct Credentials {
     pub(crate) identity: Identity,
     pub(crate) roles: AccessRoles,
     pub(crate) grant: TenantGrant,
+    pub(crate) validity: Validity,
+}
+
+/// For how long credentials count; for ever by default. Only answers that go on for long look at it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Validity {
+    /// When the token is refused.
+    pub(crate) ends: Option<Instant>,
+    /// They count as long as this key does.
+    pub(crate) key: Option<KeyHash>,
 }
 
 impl FromRequestParts<App> for Credentials {
@@ -96,9 +107,9 @@ impl FromRequestParts<App> for Caller {
                 TenantName::default_tenant()
             }
             Some(known) => granted_tenant(&known.grant, &parts.headers, &parts.uri)?,
-            None => app.config.tenants.select(&parts.headers)?,
+            None => app.config.tenants.select(&parts.headers, &parts.uri)?,
         };
-        let Credentials { identity, roles, grant } =
+        let Credentials { identity, roles, grant, .. } =
             Credentials::from_request_parts(parts, app).await?;
         let request_id = parts.extensions.get().cloned();
         Ok(Self { tenant, identity, roles, grant, request_id })
@@ -115,11 +126,7 @@ fn granted_tenant(
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<TenantName, ApiError> {
-    let named = match named_in_header(headers)? {
-        Some(name) => Some(name),
-        None => named_in_query(uri)?,
-    };
-    match (grant, named) {
+    match (grant, named(headers, uri)?) {
         (TenantGrant::One(own), Some(named)) if *own != named => {
             let detail = format!("the token or key is for the tenant `{own}` alone");
             Err(ApiError::new(Code::Forbidden, detail))
@@ -150,13 +157,19 @@ impl Default for Tenants {
 }
 
 impl Tenants {
-    fn select(&self, headers: &HeaderMap) -> Result<TenantName, ApiError> {
+    fn select(&self, headers: &HeaderMap, uri: &Uri) -> Result<TenantName, ApiError> {
         match self {
             Self::One(tenant) => Ok(tenant.clone()),
-            Self::ByHeader => {
-                Ok(named_in_header(headers)?.unwrap_or_else(TenantName::default_tenant))
-            }
+            Self::ByHeader => Ok(named(headers, uri)?.unwrap_or_else(TenantName::default_tenant)),
         }
+    }
+}
+
+/// The tenant that a request names, in its header or in its query.
+fn named(headers: &HeaderMap, uri: &Uri) -> Result<Option<TenantName>, ApiError> {
+    match named_in_header(headers)? {
+        Some(name) => Ok(Some(name)),
+        None => named_in_query(uri),
     }
 }
 
@@ -195,7 +208,8 @@ mod tests {
     #[test]
     fn the_header_counts_only_where_callers_are_trusted() {
         let tenant = |tenants: &Tenants, name| {
-            tenants.select(&headers(name)).ok().map(|name| name.to_string())
+            let uri = Uri::from_static("/");
+            tenants.select(&headers(name), &uri).ok().map(|name| name.to_string())
         };
         let one = Tenants::default();
         assert_eq!(tenant(&one, Some("other")).as_deref(), Some("default"));
@@ -204,6 +218,17 @@ mod tests {
         for bad in ["", "Other", "a b", "duly.system", "é"] {
             assert_eq!(tenant(&Tenants::ByHeader, Some(bad)), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_stream_selects_the_tenant_in_its_query() {
+        let uri = Uri::from_static("/?tenant=other");
+        let tenant = |tenants: Tenants, header| {
+            tenants.select(&headers(header), &uri).map(|name| name.to_string()).unwrap()
+        };
+        assert_eq!(tenant(Tenants::ByHeader, None), "other");
+        assert_eq!(tenant(Tenants::ByHeader, Some("own")), "own");
+        assert_eq!(tenant(Tenants::default(), None), "default");
     }
 
     #[test]

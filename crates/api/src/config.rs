@@ -53,6 +53,9 @@ pub struct Limits {
     pub requests_per_second: Option<NonZeroU32>,
     /// Connections from one address at once; 0 for any number.
     pub connections_per_address: usize,
+    /// Streams of events of one caller at once; 0 for any number. All callers together have at most half as
+    /// many as there may be connections.
+    pub streams_per_caller: usize,
     /// Networks of the proxies whose `X-Forwarded-For` is believed.
     pub proxies: Vec<IpNet>,
 }
@@ -63,6 +66,7 @@ impl Default for Limits {
             failed_sign_ins: 10,
             requests_per_second: None,
             connections_per_address: 0,
+            streams_per_caller: 1000,
             proxies: Vec::new(),
         }
     }

@@ -52,6 +52,7 @@ codes! {
     IncompleteBody "INCOMPLETE_BODY" BAD_REQUEST "The body ended early";
     InvalidParameter "INVALID_PARAMETER" BAD_REQUEST "A parameter is not valid";
     InvalidCursor "INVALID_CURSOR" BAD_REQUEST "The cursor does not belong to this list";
+    InvalidPosition "INVALID_POSITION" BAD_REQUEST "The text is no place in the stream of events";
     MissingHost "MISSING_HOST" BAD_REQUEST "The request names no single host";
     Unauthenticated "UNAUTHENTICATED" UNAUTHORIZED "The request has no valid token or key";
     Forbidden "FORBIDDEN" FORBIDDEN "The caller may not do this";
@@ -66,6 +67,7 @@ codes! {
     SessionNotFound "SESSION_NOT_FOUND" NOT_FOUND "There is no such session";
     ScheduleNotFound "SCHEDULE_NOT_FOUND" NOT_FOUND "There is no such schedule";
     TenantNotFound "TENANT_NOT_FOUND" NOT_FOUND "There is no record of this tenant";
+    SinkNotFound "SINK_NOT_FOUND" NOT_FOUND "There is no such sink";
     KeyNotFound "KEY_NOT_FOUND" NOT_FOUND "There is no such key";
     VersionNotFound "VERSION_NOT_FOUND" NOT_FOUND "There is no such version";
     NoSigningKey "NO_SIGNING_KEY" CONFLICT "The server signs no tokens";
@@ -99,6 +101,7 @@ codes! {
     TooManyAttempts "TOO_MANY_ATTEMPTS" TOO_MANY_REQUESTS "Too many sign-ins have failed";
     TenantLimit "TENANT_LIMIT" UNPROCESSABLE_ENTITY "The tenant has as many as its quota allows";
     QuotaExceeded "QUOTA_EXCEEDED" TOO_MANY_REQUESTS "A quota of the tenant is used up";
+    TooManyStreams "TOO_MANY_STREAMS" TOO_MANY_REQUESTS "There are too many open streams of events";
     TooManySessions "TOO_MANY_SESSIONS" TOO_MANY_REQUESTS "There are too many open sessions";
     Internal "INTERNAL" INTERNAL_SERVER_ERROR "The server failed";
     Overloaded "OVERLOADED" SERVICE_UNAVAILABLE "The server has too much to do";
@@ -202,6 +205,10 @@ impl ApiError {
     pub(crate) fn rate_limited(wait: Duration) -> Self {
         let detail = "this caller makes more requests in a second than the server allows";
         Self::retry(Code::RateLimited, seconds_up(wait), detail)
+    }
+
+    pub(crate) fn too_many_streams(detail: &'static str) -> Self {
+        Self::retry(Code::TooManyStreams, 10, detail)
     }
 
     /// A payload that the tenant may not have.

@@ -16,6 +16,7 @@ mod config;
 mod cursor;
 mod edge;
 mod error;
+mod event_schemas;
 mod fields;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -37,6 +38,8 @@ mod schedule_fields;
 mod server;
 mod session_fields;
 mod settings_fields;
+mod shares;
+mod stream;
 mod task_fields;
 mod tenant_fields;
 mod throttle;

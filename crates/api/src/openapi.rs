@@ -3,6 +3,11 @@
 mod nullable;
 mod security;
 
+use duly_client::wire::event::{
+    GoneTask, LeaderChangedData, NodeData, QueuePausedData, QueueResumedData, ScheduleFiredData,
+    ScheduleSkippedData, SettingsChangedData, WorkflowEndedData, WorkflowStartedData,
+};
+use duly_client::wire::{CloudEvent, StatsView, StreamClosed, TopicGone};
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa_axum::router::OpenApiRouter;
@@ -100,6 +105,12 @@ fn add_problems(operation: &mut Operation, problems: &[Common]) {
             `Duly-Tenant`, or gets 422 `TENANT_REQUIRED`.",
     ),
     modifiers(&Schemes),
+    // What streams tell, which is no body of an answer.
+    components(schemas(
+        CloudEvent, GoneTask, LeaderChangedData, NodeData, QueuePausedData, QueueResumedData,
+        ScheduleFiredData, ScheduleSkippedData, SettingsChangedData, StatsView, StreamClosed, TopicGone,
+        WorkflowEndedData, WorkflowStartedData,
+    )),
     tags(
         (name = "tasks", description = "Submit tasks and see what becomes of them"),
         (name = "workflows", description = "Submit tasks that depend on each other"),
@@ -108,6 +119,7 @@ fn add_problems(operation: &mut Operation, problems: &[Common]) {
         (name = "bulk actions", description = "One order for many tasks"),
         (name = "queues", description = "See what waits where, and pause it"),
         (name = "workers", description = "Get work over the network and be done with it"),
+        (name = "events", description = "Be told what happens"),
         (name = "nodes", description = "The processes of the server"),
         (name = "settings", description = "What holds for the whole installation"),
         (name = "audit", description = "Who changed what"),

@@ -3,7 +3,7 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
-use duly_core::filter::{BadFilter, Filter};
+use duly_core::filter::{self, BadFilter};
 use duly_core::time::Timestamp;
 
 use crate::app::App;
@@ -51,16 +51,24 @@ pub(crate) fn whole(
 
 /// The filter of a list: what the parameter `filter` says. Times ago refer to the store's clock,
 /// by which tasks are due and fail.
-pub(crate) async fn filter(
+pub(crate) async fn filter<F: Default>(
     app: &App,
     text: &str,
-    parse: fn(&str, Timestamp) -> Result<Filter, BadFilter>,
-) -> Result<Filter, ApiError> {
+    parse: fn(&str, Timestamp) -> Result<F, BadFilter>,
+) -> Result<F, ApiError> {
     if text.is_empty() {
-        return Ok(Filter::default());
+        return Ok(F::default());
     }
     let filter = parse(text, app.engine.now().await?);
     filter.map_err(|bad| invalid(format!("`filter`: {bad}")))
+}
+
+/// The instant that the parameter `since` means, by the store's clock.
+pub(crate) async fn since(app: &App, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
+    let Some(text) = text else { return Ok(None) };
+    let since = filter::instant(&text, app.engine.now().await?);
+    let rule = "`since` must be an instant or a time ago, such as 24h";
+    since.map(Some).ok_or_else(|| invalid(rule))
 }
 
 /// A refusal that says what the parameter should be.

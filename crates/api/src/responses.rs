@@ -23,6 +23,7 @@ macro_rules! responses {
 
 responses! {
     InvalidCursor "400" "`INVALID_PARAMETER`, `INVALID_CURSOR`";
+    InvalidPosition "400" "`INVALID_PARAMETER`, `INVALID_POSITION`";
     TenantSuspended "403" "`TENANT_SUSPENDED`, `FORBIDDEN`, `FOREIGN_HOST`, `CROSS_SITE`";
     InstallationOnly "403" "`FORBIDDEN`: only for admins of the installation; `FOREIGN_HOST`, `CROSS_SITE`";
     TaskNotFound "404" "`TASK_NOT_FOUND`";
@@ -31,6 +32,7 @@ responses! {
     WorkflowNotFound "404" "`WORKFLOW_NOT_FOUND`";
     ScheduleNotFound "404" "`SCHEDULE_NOT_FOUND`";
     TenantNotFound "404" "`TENANT_NOT_FOUND`";
+    SinkNotFound "404" "`SINK_NOT_FOUND`";
     KeyNotFound "404" "`KEY_NOT_FOUND`";
     SessionNotFound "404" "`SESSION_NOT_FOUND`";
     SessionEnded "404" "`SESSION_NOT_FOUND`: register again";
@@ -40,6 +42,7 @@ responses! {
     ScheduleMismatch "412" "`VERSION_MISMATCH`: it is at another version";
     VersionMismatch "412" "`VERSION_MISMATCH`: the settings have changed since they were read";
     PayloadTooLarge "413" "`BODY_TOO_LARGE`, `PAYLOAD_TOO_LARGE`";
+    TooManyStreams "429" "`TOO_MANY_STREAMS`, `RATE_LIMITED`, `TOO_MANY_ATTEMPTS`; see `Retry-After`";
     QuotaExceeded "429" "`QUOTA_EXCEEDED`; see `Retry-After`";
     TenantMismatch "412" "`VERSION_MISMATCH`: its record is at another version";
     UnexpectedFields "422" "`INVALID_FIELDS`: it takes none";

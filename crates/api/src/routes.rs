@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod auth;
 pub(crate) mod bulk_actions;
 pub(crate) mod dead_letters;
+pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod leases;
@@ -13,6 +14,7 @@ pub(crate) mod queues;
 pub(crate) mod schedules;
 pub(crate) mod sessions;
 pub(crate) mod settings;
+pub(crate) mod sinks;
 pub(crate) mod tasks;
 pub(crate) mod tenants;
 pub(crate) mod workers;
@@ -45,6 +47,8 @@ pub(crate) fn versioned() -> OpenApiRouter<App> {
         .merge(leases::routes())
         .merge(nodes::routes())
         .merge(workers::routes())
+        .merge(events::routes())
+        .merge(sinks::routes())
         .merge(settings::routes())
         .merge(audit::routes())
         .merge(keys::routes())

@@ -8,6 +8,7 @@ pub mod backup;
 pub mod batch;
 pub mod bulk;
 pub mod dead_letter;
+pub mod event;
 pub mod health;
 pub mod key;
 pub mod lease;
@@ -20,6 +21,8 @@ pub mod queue;
 pub mod schedule;
 pub mod session;
 pub mod settings;
+pub mod sink;
+pub mod stream;
 pub mod submit;
 pub mod task;
 pub mod tenant;
@@ -36,6 +39,7 @@ pub use dead_letter::{
     DeadLetter, DeadLetterPage, ErrorGroupPage, ErrorGroupView, PurgeDeadAnswer, PurgeDeadRequest,
     ReplayDeadAnswer, ReplayDeadRequest,
 };
+pub use event::CloudEvent;
 pub use health::{Liveness, Readiness, Version};
 pub use key::{CreatedKeyView, KeyPage, KeyRequest, KeyView};
 pub use lease::finish::{
@@ -64,6 +68,8 @@ pub use settings::{
     EffectiveSettings, RetentionView, RollbackRequest, SettingsAnswer, SettingsPage,
     SettingsRequest, SettingsVersion, SettingsView,
 };
+pub use sink::{RelayView, SinkList, SinkView, SuspensionView};
+pub use stream::{QueueStatsView, StatsTotals, StatsView, StreamClosed, TopicGone};
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};
 pub use tenant::{

@@ -30,6 +30,7 @@ use crate::critical_paths::CriticalPaths;
 use crate::deadlines::Deadlines;
 use crate::events::{Sinks, Tails, Written};
 use crate::key_cache::KeyCache;
+use crate::key_watches::KeyWatches;
 use crate::leader::Leadership;
 use crate::rates::Rates;
 use crate::samplers::Samplers;
@@ -86,6 +87,7 @@ struct Inner {
     deadlines: Arc<Deadlines>,
     settings: Arc<CurrentSettings>,
     key_cache: Arc<KeyCache>,
+    key_watches: Arc<KeyWatches>,
     tenants: Arc<Tenants>,
     critical_paths: CriticalPaths,
     schedule_bell: Arc<ScheduleBell>,
@@ -147,21 +149,9 @@ impl Engine {
             local: Mutex::default(),
         });
         let (sinks, written) = (Arc::<Sinks>::default(), Arc::<Written>::default());
-        let tails = Tails {
-            store: Arc::clone(&store),
-            sinks: Arc::clone(&sinks),
-            written: Arc::clone(&written),
-            tails: Mutex::default(),
-            loops: sessions.loops.clone(),
-            stop: sessions.stop.clone(),
-        };
-        let samplers = Samplers {
-            store: Arc::clone(&store),
-            rates: Arc::clone(&sessions.rates),
-            slots: Mutex::default(),
-            loops: sessions.loops.clone(),
-            stop: sessions.stop.clone(),
-        };
+        let tails = Tails::new(&sessions, Arc::clone(&sinks), Arc::clone(&written));
+        let key_cache = Arc::new(KeyCache::new(Arc::clone(&store)));
+        let samplers = Samplers::new(&sessions);
         let inner = Inner {
             config,
             sinks,
@@ -170,7 +160,8 @@ impl Engine {
             samplers,
             settings,
             tenants,
-            key_cache: Arc::new(KeyCache::new(Arc::clone(&store))),
+            key_watches: Arc::new(KeyWatches::new(Arc::clone(&key_cache))),
+            key_cache,
             critical_paths: CriticalPaths::default(),
             leadership: Leadership::default(),
             schedule_bell: Arc::default(),
@@ -311,7 +302,8 @@ impl Engine {
         &self.inner.introduced
     }
 
-    pub(crate) async fn closing(&self) {
+    /// Waits until shutdown begins.
+    pub async fn closing(&self) {
         self.inner.closing.cancelled().await;
     }
 
@@ -388,6 +380,10 @@ impl Engine {
 
     pub(crate) fn key_cache(&self) -> &KeyCache {
         &self.inner.key_cache
+    }
+
+    pub(crate) fn key_watches(&self) -> &KeyWatches {
+        &self.inner.key_watches
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -15,6 +15,7 @@ pub mod events;
 mod keep_alive;
 mod key_cache;
 pub mod key_text;
+mod key_watches;
 mod leader;
 mod lease_links;
 mod observer;
@@ -37,6 +38,7 @@ mod tenants;
 
 pub use configured_schedules::ConfiguredSchedule;
 pub use engine::{Config, Engine};
+pub use key_watches::KeyWatch;
 pub use quotas::QuotaExceeded;
 pub use rates::Rate;
 pub use samplers::{QueueSample, Sample, SampleFeed};

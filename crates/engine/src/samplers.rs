@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::attached_sessions::AttachedSessions;
 use crate::rates::{Rate, Rates};
 
 /// From one sample to the next.
@@ -47,11 +48,11 @@ type Slot = watch::Sender<Option<Arc<Sample>>>;
 
 /// The samplers of this node, by tenant.
 pub(crate) struct Samplers {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) rates: Arc<Rates>,
-    pub(crate) slots: Mutex<HashMap<TenantName, Weak<Slot>>>,
-    pub(crate) loops: TaskTracker,
-    pub(crate) stop: CancellationToken,
+    store: Arc<dyn Store>,
+    rates: Arc<Rates>,
+    slots: Mutex<HashMap<TenantName, Weak<Slot>>>,
+    loops: TaskTracker,
+    stop: CancellationToken,
 }
 
 /// The samples of a tenant, one a second.
@@ -75,6 +76,16 @@ impl SampleFeed {
 }
 
 impl Samplers {
+    pub(crate) fn new(node: &AttachedSessions) -> Self {
+        Self {
+            store: Arc::clone(&node.store),
+            rates: Arc::clone(&node.rates),
+            slots: Mutex::default(),
+            loops: node.loops.clone(),
+            stop: node.stop.clone(),
+        }
+    }
+
     /// The samples of a tenant, which are taken from now on if they were not before.
     pub(crate) fn join(&self, tenant: &TenantName) -> SampleFeed {
         let mut slots = self.slots.lock();

@@ -8,11 +8,12 @@ use axum::http::{HeaderMap, Method};
 use duly_core::access::{AccessRoles, TenantGrant};
 use duly_core::key::KeyHash;
 use duly_engine::key_text::KeyText;
+use tokio::time::Instant;
 
 use super::Authenticator;
 use crate::access::Access;
 use crate::app::App;
-use crate::caller::{Credentials, ForInstallation, Identity};
+use crate::caller::{Credentials, ForInstallation, Identity, Validity};
 use crate::error::{ApiError, Code};
 use crate::peer::Peer;
 
@@ -113,11 +114,14 @@ async fn by_token(
     token: &str,
 ) -> Result<Option<Credentials>, ApiError> {
     let Some(token) = authenticator.check(token).await else { return Ok(None) };
+    let ends = Some(Instant::now() + token.time_left(authenticator.now()));
     // A token that a key was exchanged for is worth what the key is worth now.
     if let Some(hash) = token.key {
-        return by_key(app, authenticator, hash).await;
+        let found = by_key(app, authenticator, hash).await?;
+        return Ok(found.map(|it| Credentials { validity: Validity { ends, ..it.validity }, ..it }));
     }
     Ok(Some(Credentials {
+        validity: Validity { ends, key: None },
         identity: Identity::Token { subject: Arc::from(token.subject.as_str()) },
         roles: token.roles,
         grant: token.grant.clone(),
@@ -132,6 +136,7 @@ async fn by_key(
     let found = app.engine.find_key(hash).await?;
     authenticator.note_key(hash, found.is_some());
     Ok(found.map(|key| Credentials {
+        validity: Validity { ends: None, key: Some(hash) },
         roles: key.roles,
         grant: key.tenant.clone(),
         identity: Identity::Key(key),
@@ -175,6 +180,7 @@ pub(crate) fn anonymous() -> Credentials {
         identity: Identity::Anonymous,
         roles: AccessRoles::all(),
         grant: TenantGrant::Installation,
+        validity: Validity::default(),
     }
 }
 

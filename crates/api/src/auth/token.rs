@@ -1,6 +1,8 @@
 //! What a token claims, and the checks of its header and claims. The signature comes first: nothing of
 //! a token is believed before it.
 
+use std::time::Duration;
+
 use duly_core::access::{AccessRoles, TenantGrant};
 use duly_core::key::KeyHash;
 use duly_core::time::Timestamp;
@@ -108,6 +110,12 @@ impl CheckedToken {
     pub(super) fn is_current(&self, now: Timestamp) -> bool {
         let now = seconds(now);
         now < self.expires + LEEWAY_SECONDS && now >= self.not_before - LEEWAY_SECONDS
+    }
+
+    /// For how long it may be used from now on.
+    pub(super) fn time_left(&self, now: Timestamp) -> Duration {
+        let left = self.expires + LEEWAY_SECONDS - seconds(now);
+        Duration::try_from_secs_f64(left).unwrap_or_default()
     }
 
     /// Seconds until it expires, without the leeway.

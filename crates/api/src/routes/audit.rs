@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use duly_client::wire::{AuditEntryView, AuditPage};
-use duly_core::filter;
 use duly_core::limits::{DEFAULT_PAGE, PAGE};
 use duly_core::ports::store::ListAudit;
 use utoipa_axum::router::OpenApiRouter;
@@ -74,14 +73,7 @@ pub(crate) async fn list_audit(
     let scope = Scope { tenant: &caller.tenant, filter: &filter };
     let before =
         cursor.map(|cursor| cursor::decode::<AuditPosition>(scope, &cursor)).transpose()?;
-    let since = match since {
-        None => None,
-        Some(text) => {
-            let since = filter::instant(&text, app.engine.now().await?);
-            let rule = "`since` must be an instant or a time ago, such as 24h";
-            Some(since.ok_or_else(|| query::invalid(rule))?)
-        }
-    };
+    let since = query::since(&app, since).await?;
     let page = ListAudit {
         tenant: (!all).then(|| caller.tenant.clone()),
         actor,

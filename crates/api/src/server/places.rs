@@ -1,67 +1,41 @@
 //! Room for connections: so many in all, and so many from one address.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::peer::Peer;
+use crate::shares::{Share, Shares};
 
 /// Connections by address.
 pub(super) struct Places {
-    per_address: usize,
+    by_address: Arc<Shares<IpAddr>>,
     /// Proxies, whose connections are those of many.
     proxies: Vec<IpNet>,
-    taken: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// The place of one connection, until it is dropped.
 pub(super) struct Place {
-    places: Arc<Places>,
-    network: Option<IpAddr>,
+    _share: Option<Share<IpAddr>>,
     _total: OwnedSemaphorePermit,
 }
 
 impl Places {
-    pub(super) fn new(per_address: usize, proxies: Vec<IpNet>) -> Arc<Self> {
-        Arc::new(Self { per_address, proxies, taken: Mutex::default() })
+    pub(super) fn new(per_address: usize, proxies: Vec<IpNet>) -> Self {
+        Self { by_address: Shares::new(per_address), proxies }
     }
 
     /// A place for a connection from this address, if it has not too many.
-    pub(super) fn take(
-        self: &Arc<Self>,
-        address: IpAddr,
-        total: OwnedSemaphorePermit,
-    ) -> Option<Place> {
+    pub(super) fn take(&self, address: IpAddr, total: OwnedSemaphorePermit) -> Option<Place> {
         let address = address.to_canonical();
-        let is_counted =
-            self.per_address > 0 && !self.proxies.iter().any(|net| net.contains(&address));
-        let network = is_counted.then(|| Peer::at(address).network());
-        if let Some(network) = network {
-            let mut taken = self.taken.lock();
-            let count = taken.entry(network).or_default();
-            if *count >= self.per_address {
-                return None;
-            }
-            *count += 1;
-        }
-        Some(Place { places: Arc::clone(self), network, _total: total })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some(network) = self.network else { return };
-        let mut taken = self.places.taken.lock();
-        if let Some(count) = taken.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
-                taken.remove(&network);
-            }
-        }
+        let is_proxy = self.proxies.iter().any(|net| net.contains(&address));
+        let share = match is_proxy {
+            true => None,
+            false => Some(self.by_address.take(Peer::at(address).network())?),
+        };
+        Some(Place { _share: share, _total: total })
     }
 }
 
@@ -87,7 +61,7 @@ mod tests {
         drop(first);
         assert!(take("192.0.2.1").is_some());
         drop((second, proxied));
-        assert!(places.taken.lock().is_empty());
+        assert_eq!(places.by_address.holders(), 0);
         assert_eq!(total.available_permits(), 100);
     }
 }

@@ -37,9 +37,9 @@ fn reads_are_for_viewers_and_no_change_is() {
     for (method, path, access) in route_table().iter() {
         // A preview stores nothing.
         let is_read = *method == Method::GET || path == "/schedules/preview";
-        // Backups, keys, tenants and the audit log are for admins alone, also to look at.
-        let is_closed =
-            ["/admin/backup", "/audit", "/keys", "/tenants"].iter().any(|it| path.starts_with(it));
+        // Backups, keys, sinks, tenants and the audit log are for admins alone, also to look at.
+        let closed = ["/admin/backup", "/audit", "/keys", "/sinks", "/tenants"];
+        let is_closed = closed.iter().any(|it| path.starts_with(it));
         // Sign-in changes nothing that is stored.
         if path.starts_with("/auth") {
             continue;

@@ -14,6 +14,7 @@ mod control;
 mod dead_letters;
 mod docs;
 mod edge;
+mod events;
 mod health;
 mod hostile;
 mod keys;

@@ -11,6 +11,7 @@ use duly_core::ports::store::{self, ListKeys, NewKey};
 
 use crate::engine::Engine;
 use crate::key_text::KeyText;
+use crate::key_watches::KeyWatch;
 
 /// What the caller holds who gives a key: it gives nothing else.
 #[derive(Clone, Debug)]
@@ -102,6 +103,12 @@ impl Engine {
     /// What other nodes have changed counts here after 4 seconds at the most. Notes that it was used.
     pub async fn find_key(&self, hash: KeyHash) -> store::Result<Option<Arc<ApiKey>>> {
         self.key_cache().find(hash).await
+    }
+
+    /// Watches a key that a request uses which goes on for long. What other nodes have changed counts here
+    /// after 5 seconds at the most.
+    pub fn watch_key(&self, hash: KeyHash) -> KeyWatch {
+        self.key_watches().watch(hash)
     }
 
     /// Creates a key.

@@ -45,6 +45,7 @@ impl Inner {
         let (store, waiters) = (Arc::clone(&self.store), Arc::clone(&self.task_waiters));
         self.loops.spawn(TaskPoll::new(store, waiters).run(self.stop.clone()));
         self.loops.spawn(Arc::clone(&self.key_cache).note_uses(self.stop.clone()));
+        self.loops.spawn(Arc::clone(&self.key_watches).run(self.stop.clone()));
         let refused = Arc::<AtomicBool>::default();
         // Without other nodes, none needs a sign of life.
         if self.store.node() != NodeId::ONLY {

@@ -19,6 +19,7 @@ use duly_core::limits::EVENT_ROWS;
 use duly_core::name::TenantName;
 use duly_core::ports::event_sink::{Delivery, Details};
 use duly_core::ports::store::{self, EventPage, Events, ReadEvents};
+use duly_core::time::Timestamp;
 
 use super::tail::{End, Tail, Tails, stream};
 use super::with_details;
@@ -33,6 +34,8 @@ pub enum Begin {
     Now,
     /// With the oldest event that is kept.
     Oldest,
+    /// With what is kept of the events since this time.
+    Since(Timestamp),
     /// Behind this place.
     After(Position),
 }
@@ -53,6 +56,8 @@ pub struct EventFeed {
     tenant: TenantName,
     filter: EventFilter,
     source: Source,
+    /// What was stored before is given from this time on.
+    since: Option<Timestamp>,
     /// Up to where events were given, if any were.
     place: Option<Position>,
 }
@@ -83,13 +88,17 @@ impl EventFeed {
         filter: EventFilter,
         begin: Begin,
     ) -> Self {
+        let since = match begin {
+            Begin::Since(since) => Some(since),
+            Begin::Now | Begin::Oldest | Begin::After(_) => None,
+        };
         let (source, place) = match begin {
             Begin::Now => (Source::Present, None),
-            Begin::Oldest => (Source::Store, None),
+            Begin::Oldest | Begin::Since(_) => (Source::Store, None),
             Begin::After(place) => (Source::Store, Some(place)),
         };
         let tail = tails.join(&tenant);
-        Self { tails, tail, tenant, filter, source, place }
+        Self { tails, tail, tenant, filter, source, since, place }
     }
 
     /// Waits until the reader's place is found, so that everything counts that is committed after this.
@@ -100,6 +109,19 @@ impl EventFeed {
             self.place = Some(place);
         }
         Ok(())
+    }
+
+    /// A place up to which there is nothing more to give: a reader that comes back after it misses nothing.
+    pub fn place(&self) -> Option<Position> {
+        let number = match &self.source {
+            Source::Ring { number, read } if read.is_empty() => Some(*number),
+            Source::Ring { .. } | Source::Present | Source::Store | Source::StoreBefore { .. } => {
+                None
+            }
+        };
+        // While nothing of the tenant changes, the end of the events moves on.
+        let end = number.and_then(|number| self.tail.place_at(number));
+        end.or_else(|| self.place.clone())
     }
 
     /// The next events that the filter means, perhaps none of those that were looked at. Dropping the call
@@ -113,9 +135,9 @@ impl EventFeed {
                 }
                 Source::Ring { number, .. } => {
                     let number = *number;
-                    self.from_ring(number).await
+                    self.read_ring(number).await
                 }
-                Source::Store | Source::StoreBefore { .. } => Some(self.from_store().await?),
+                Source::Store | Source::StoreBefore { .. } => Some(self.read_store().await?),
             };
             match fed {
                 Some(Fed::Events(events)) if events.is_empty() => {}
@@ -126,7 +148,7 @@ impl EventFeed {
     }
 
     /// Events of the ring; nothing if the reader has to look in the store.
-    async fn from_ring(&mut self, number: u64) -> Option<Fed> {
+    async fn read_ring(&mut self, number: u64) -> Option<Fed> {
         self.tail.grown(number).await;
         let Some(events) = self.tail.from(number, AT_ONCE) else {
             self.source = Source::Store;
@@ -142,7 +164,7 @@ impl EventFeed {
     }
 
     /// Events of the store.
-    async fn from_store(&mut self) -> store::Result<Fed> {
+    async fn read_store(&mut self) -> store::Result<Fed> {
         let sink = stream(&self.tenant).name;
         let read = ReadEvents { sink, after: self.place.clone(), rows: EVENT_ROWS };
         if self.place.is_none() {
@@ -159,12 +181,15 @@ impl EventFeed {
             }
         };
         let keys: Vec<_> = events.iter().map(|it| key(&it.position)).collect();
-        let events = with_details(&**store, events, Details::Tasks).await?;
+        let mut events = with_details(&**store, events, Details::Tasks).await?;
         let caught_up = match (&self.source, more) {
             (Source::Store, false) => Some(self.tail.caught_up().await?),
             _ => None,
         };
         // Nothing waits from here on: a dropped call has changed nothing.
+        if let (Source::Store, Some(since)) = (&self.source, self.since) {
+            events.retain(|it| it.event.at >= since);
+        }
         self.source = match std::mem::replace(&mut self.source, Source::Store) {
             Source::StoreBefore { number, mut read } => {
                 read.extend(keys);

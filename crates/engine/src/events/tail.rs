@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 use super::sinks::Sinks;
 use super::with_details;
 use super::written::{Listener, Written};
+use crate::attached_sessions::AttachedSessions;
 
 /// How often a sink is put again, so that it does not expire.
 const RENEWAL: Duration = Duration::from_secs(30);
@@ -36,12 +37,12 @@ const BACK_OFF: Duration = Duration::from_millis(500);
 
 /// The tails of this node, by tenant.
 pub(crate) struct Tails {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) sinks: Arc<Sinks>,
-    pub(crate) written: Arc<Written>,
-    pub(crate) tails: Mutex<HashMap<TenantName, Weak<Tail>>>,
-    pub(crate) loops: TaskTracker,
-    pub(crate) stop: CancellationToken,
+    store: Arc<dyn Store>,
+    sinks: Arc<Sinks>,
+    written: Arc<Written>,
+    tails: Mutex<HashMap<TenantName, Weak<Tail>>>,
+    loops: TaskTracker,
+    stop: CancellationToken,
 }
 
 /// The newest events of one tenant.
@@ -75,6 +76,8 @@ pub(super) struct End {
 struct Ring {
     first: u64,
     events: VecDeque<Delivery>,
+    /// Up to where events were read: all of them are in the ring, or were.
+    place: Option<Position>,
 }
 
 impl Ring {
@@ -82,7 +85,8 @@ impl Ring {
         self.first + self.events.len() as u64
     }
 
-    fn push(&mut self, events: Vec<Delivery>) {
+    fn push(&mut self, events: Vec<Delivery>, place: Position) {
+        self.place = Some(place);
         self.events.extend(events);
         let surplus = self.events.len().saturating_sub(RING);
         self.events.drain(..surplus);
@@ -93,6 +97,7 @@ impl Ring {
     fn interrupt(&mut self) {
         self.first = self.end() + 1;
         self.events.clear();
+        self.place = None;
     }
 }
 
@@ -114,6 +119,17 @@ pub(super) fn stream(tenant: &TenantName) -> PutSink {
 }
 
 impl Tails {
+    pub(crate) fn new(node: &AttachedSessions, sinks: Arc<Sinks>, written: Arc<Written>) -> Self {
+        Self {
+            store: Arc::clone(&node.store),
+            sinks,
+            written,
+            tails: Mutex::default(),
+            loops: node.loops.clone(),
+            stop: node.stop.clone(),
+        }
+    }
+
     /// The tail of a tenant, which is read from now on if it was not before.
     pub(crate) fn join(&self, tenant: &TenantName) -> Arc<Tail> {
         let mut tails = self.tails.lock();
@@ -166,6 +182,12 @@ impl Tail {
         let ring = self.ring.lock();
         let skip = usize::try_from(number.checked_sub(ring.first)?).ok()?;
         Some(ring.events.iter().skip(skip).take(most).cloned().collect())
+    }
+
+    /// The place of this number, if it is the end of the ring.
+    pub(super) fn place_at(&self, number: u64) -> Option<Position> {
+        let ring = self.ring.lock();
+        ring.place.clone().filter(|_| ring.end() == number)
     }
 
     /// Waits until there are events from this number on.
@@ -249,7 +271,7 @@ impl Reader {
             self.after = Some(next.clone());
             let number = {
                 let mut ring = tail.ring.lock();
-                ring.push(events);
+                ring.push(events, next.clone());
                 ring.end()
             };
             tail.end.send_if_modified(|known| std::mem::replace(known, number) != number);

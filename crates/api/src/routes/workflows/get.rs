@@ -51,7 +51,7 @@ pub(crate) async fn get_workflow(
 }
 
 /// A workflow as readers see it.
-pub(super) fn view(found: workflows::WorkflowView) -> WorkflowView {
+pub(crate) fn view(found: workflows::WorkflowView) -> WorkflowView {
     let step = |step: &PathStep| PathStepView {
         key: step.key.clone(),
         task_id: step.task,

@@ -79,6 +79,8 @@ pub(super) struct Limits {
     pub(super) requests_per_second: Option<u32>,
     /// Connections from one address; 0 for any number.
     pub(super) connections_per_address: Option<usize>,
+    /// Streams of events of one caller; 0 for any number.
+    pub(super) streams_per_caller: Option<usize>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub(super) proxies: Option<Vec<IpNet>>,
 }
@@ -98,6 +100,7 @@ impl Limits {
             failed_sign_ins: self.failed_sign_ins.unwrap_or(default.failed_sign_ins),
             requests_per_second: NonZeroU32::new(self.requests_per_second.unwrap_or(requests)),
             connections_per_address: self.connections_per_address.unwrap_or(connections),
+            streams_per_caller: self.streams_per_caller.unwrap_or(default.streams_per_caller),
             proxies: self.proxies.unwrap_or(default.proxies),
         }
     }

@@ -87,7 +87,7 @@ fn what_is_not_given_is_limited_only_where_others_may_call() {
     let limits = |text: &str| config(&["--store", "sqlite:x.db"], text).unwrap().plan.limits;
     let local = limits("");
     assert_eq!((local.requests_per_second, local.connections_per_address), (None, 0));
-    assert_eq!(local.failed_sign_ins, 10);
+    assert_eq!((local.failed_sign_ins, local.streams_per_caller), (10, 1000));
     let open = limits("listen: 0.0.0.0:80");
     assert_eq!(
         (open.requests_per_second.unwrap().get(), open.connections_per_address),
@@ -95,10 +95,10 @@ fn what_is_not_given_is_limited_only_where_others_may_call() {
     );
     let given = limits(
         "listen: {address: '0.0.0.0:80'}\nlimits: {failedSignIns: 3, requestsPerSecond: 0, \
-         connectionsPerAddress: 7, proxies: [10.0.0.0/8]}",
+         connectionsPerAddress: 7, streamsPerCaller: 5, proxies: [10.0.0.0/8]}",
     );
     assert_eq!((given.requests_per_second, given.connections_per_address), (None, 7));
-    assert_eq!((given.failed_sign_ins, given.proxies.len()), (3, 1));
+    assert_eq!((given.failed_sign_ins, given.streams_per_caller, given.proxies.len()), (3, 5, 1));
 }
 
 #[test]
