@@ -1,5 +1,6 @@
 //! Selects the concrete types and connects them. No other module does.
 
+mod event_file;
 mod follow;
 mod local;
 mod plan;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use duly_api::{AuthConfig, Authenticator, HostPolicy, KeySource, Tls, TlsFiles};
+use duly_core::event::Subscription;
 use duly_core::limits::PREFETCH;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
@@ -35,6 +37,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::event_file::EventFile;
 use self::local::LocalWorker;
 pub(crate) use self::plan::Plan;
 pub(crate) use self::store::{
@@ -79,6 +82,9 @@ impl Node {
             parts: TaskTracker::new(),
         };
         node.join(plan, listener.as_ref()).await?;
+        if let Some(file) = &plan.event_file {
+            node.add_event_file(file).await?;
+        }
         if let Some(schedules) = &plan.schedules {
             node.engine.keep_configured_schedules(schedules.clone());
         }
@@ -121,6 +127,12 @@ impl Node {
                 .map(|it| it.to_string()),
         };
         self.engine.introduce(node).await.context("cannot join the other nodes")
+    }
+
+    async fn add_event_file(&self, file: &EventFile) -> anyhow::Result<()> {
+        let subscriptions = vec![Subscription::to(file.kinds)];
+        let added = self.engine.add_sink(EventFile::name(), subscriptions, Arc::new(file.clone()));
+        added.await.context("cannot add the file of events")
     }
 
     async fn start_worker(&self, plan: &Plan, random: Arc<dyn Random>) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use self::kind::{EventKind, Kinds, NotAKind};
+pub use self::kind::{EventKind, KINDS, Kinds, NotAKind, NotKinds};
 pub use self::position::{NotAPosition, Position};
 pub use self::sink_name::{BadSinkName, SinkName};
 pub use self::subscription::Subscription;

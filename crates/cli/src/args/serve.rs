@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use duly_core::event::Kinds;
 use duly_core::limits::LOSS_LIMIT;
 use duly_core::node::Role;
 use ipnet::IpNet;
@@ -16,7 +17,7 @@ use crate::wiring::StoreUrl;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// A YAML file with the keys store, listen, name, roles, insecure, auth, limits, worker, session,
-    /// outbound, schedules, log
+    /// outbound, schedules, events, log
     #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// The store: postgres://USER:PASSWORD@HOST:PORT/DATABASE or sqlite:PATH
@@ -68,6 +69,14 @@ pub(crate) struct ServeArgs {
         env = "DULY_OUTBOUND_PORTS"
     )]
     pub(crate) allow_ports: Option<Vec<u16>>,
+    /// Append events to this file, as one CloudEvent a line; the first free node of those that have the flag
+    /// does it
+    #[arg(long, value_name = "FILE", env = "DULY_EVENTS_FILE")]
+    pub(crate) events_file: Option<PathBuf>,
+    /// Kinds of the events in that file, such as task.failed or task.*
+    /// [default: task.succeeded,task.failed,task.cancelled]
+    #[arg(long, value_name = "KIND,…", env = "DULY_EVENTS_KINDS")]
+    pub(crate) events_kinds: Option<Kinds>,
     /// Serve the type shell: every client that submits tasks can run programs as this user
     #[arg(long)]
     pub(crate) allow_shell: bool,

@@ -49,6 +49,7 @@ fn plan(args: &DevArgs) -> Plan {
         limits: Limits::default(),
         tls: None,
         schedules: None,
+        event_file: None,
         #[cfg(feature = "planted-bugs")]
         planted_bug: args.planted_bug,
         #[cfg(feature = "planted-bugs")]

@@ -8,7 +8,7 @@ use duly_core::node::Role;
 use duly_engine::ConfiguredSchedule;
 use ipnet::IpNet;
 
-use super::StoreLocation;
+use super::{EventFile, StoreLocation};
 
 /// The configuration of a node, from flags, environment and file.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) tls: Option<Tls>,
     /// The schedules that the leader keeps; without a list, it keeps those that are there.
     pub(crate) schedules: Option<Vec<ConfiguredSchedule>>,
+    /// The file that events are appended to, if it has one.
+    pub(crate) event_file: Option<EventFile>,
     /// A bug that the tests must catch.
     #[cfg(feature = "planted-bugs")]
     pub(crate) planted_bug: Option<duly_store::planted::PlantedBug>,

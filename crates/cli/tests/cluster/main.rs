@@ -5,6 +5,7 @@ mod applications;
 mod break_off;
 mod clock_step;
 mod delayed;
+mod events;
 mod full_disk;
 mod harness;
 mod idle;

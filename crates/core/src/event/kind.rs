@@ -188,6 +188,33 @@ impl Kinds {
     }
 }
 
+/// How sets of kinds are written.
+pub const KINDS: &str = "kinds of events such as task.failed, or task.* for all about tasks, or several \
+                         with commas between them";
+
+/// The text does not name kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be {KINDS}")]
+pub struct NotKinds;
+
+impl FromStr for Kinds {
+    type Err = NotKinds;
+
+    /// Reads names with commas between them; one that ends with `.*` stands for all that begin so.
+    fn from_str(text: &str) -> Result<Self, NotKinds> {
+        let of = |name: &str| -> Result<Self, NotKinds> {
+            let Some(start) = name.strip_suffix('*').filter(|start| start.ends_with('.')) else {
+                let kind = name.parse::<EventKind>().map_err(|_| NotKinds)?;
+                return Ok([kind].into_iter().collect());
+            };
+            let begins = |kind: &EventKind| kind.name().starts_with(start);
+            let kinds: Self = EventKind::ALL.into_iter().filter(begins).collect();
+            if kinds == Self::NONE { Err(NotKinds) } else { Ok(kinds) }
+        };
+        text.split(',').try_fold(Self::NONE, |kinds, name| Ok(kinds.and(of(name.trim())?)))
+    }
+}
+
 impl FromIterator<EventKind> for Kinds {
     fn from_iter<T: IntoIterator<Item = EventKind>>(kinds: T) -> Self {
         Self(kinds.into_iter().fold(0, |bits, kind| bits | 1 << kind.number()))

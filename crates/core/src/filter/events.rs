@@ -2,13 +2,11 @@
 
 use super::{BadFilter, Filter, Why, says, term};
 use crate::error_group::ErrorGroup;
-use crate::event::{Event, EventKind, Kinds};
+use crate::event::{Event, KINDS, Kinds};
 use crate::task::Task;
 use crate::time::Timestamp;
 
 const KEY: &str = "event";
-const WANTED: &str = "kinds of events such as task.failed, or task.* for all about tasks, or several \
-                      with commas between them";
 
 /// Which events are meant; all when empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,9 +28,8 @@ impl EventFilter {
             if term.key != KEY {
                 continue;
             }
-            let bad =
-                || BadFilter::new(term.at, term.text, Why::Value { key: KEY, wanted: WANTED });
-            let named = named(&term.value).ok_or_else(bad)?;
+            let bad = || BadFilter::new(term.at, term.text, Why::Value { key: KEY, wanted: KINDS });
+            let named = term.value.parse().map_err(|_| bad())?;
             kinds = Some(kinds.unwrap_or(Kinds::NONE).and(named));
             let end = term.at + term.text.len();
             rest.replace_range(term.at..end, &" ".repeat(term.text.len()));
@@ -62,21 +59,6 @@ impl EventFilter {
             }
         }
     }
-}
-
-/// The kinds with these names; nothing if one of them is no name.
-fn named(names: &str) -> Option<Kinds> {
-    let of = |name: &str| match name.strip_suffix('*') {
-        Some(start) if start.ends_with('.') => {
-            let kinds: Kinds =
-                EventKind::ALL.into_iter().filter(|kind| kind.name().starts_with(start)).collect();
-            (kinds != Kinds::NONE).then_some(kinds)
-        }
-        _ => {
-            name.parse::<EventKind>().ok().map(|kind| Kinds::NONE.and([kind].into_iter().collect()))
-        }
-    };
-    names.split(',').try_fold(Kinds::NONE, |kinds, name| Some(kinds.and(of(name)?)))
 }
 
 impl Filter {

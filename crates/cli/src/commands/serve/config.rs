@@ -6,16 +6,17 @@ mod schedules;
 mod tests;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use duly_api::{AuthConfig, Tenants};
+use duly_core::event::Kinds;
 use duly_core::limits::{LOSSES, SESSION_TTL, WORKER_CHARS};
 use duly_core::node::Role;
 
 use self::file::File;
 use crate::args::{LogLevel, ServeArgs};
 use crate::exit::Usage;
-use crate::wiring::{Plan, authenticator, default_name, guard, loopback, tls};
+use crate::wiring::{EventFile, Plan, authenticator, default_name, guard, loopback, tls};
 
 /// The keys for tokens in a file.
 pub(super) fn read_auth(file: &Path) -> anyhow::Result<Option<AuthConfig>> {
@@ -80,6 +81,7 @@ impl Config {
             limits: file.limits.at(listen),
             tls: file.listen.tls.map(tls).transpose()?,
             schedules: file.schedules.map(schedules::read).transpose()?,
+            event_file: event_file(args.events_file, args.events_kinds, file.events)?,
             #[cfg(feature = "planted-bugs")]
             planted_bug: args.planted_bug,
             #[cfg(feature = "planted-bugs")]
@@ -92,6 +94,21 @@ impl Config {
             allow_owner: args.allow_owner.unwrap_or(false),
             log_level: args.log_level.or(file.log.level).unwrap_or(LogLevel::Warn),
         })
+    }
+}
+
+fn event_file(
+    path: Option<PathBuf>,
+    kinds: Option<Kinds>,
+    file: file::Events,
+) -> Result<Option<EventFile>, Usage> {
+    let kinds = kinds.or(file.kinds);
+    match path.or(file.file) {
+        Some(path) => Ok(Some(EventFile { path, kinds: kinds.unwrap_or(Kinds::OUTCOMES) })),
+        None if kinds.is_some() => Err(Usage::new(
+            "events: kinds say what goes to a file; name it with --events-file or `events.file`",
+        )),
+        None => Ok(None),
     }
 }
 

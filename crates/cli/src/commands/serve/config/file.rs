@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use duly_api::{AuthConfig, TlsFiles};
+use duly_core::event::Kinds;
 use duly_core::limits::{CONCURRENCY, LOSS_LIMIT};
 use duly_core::node::Role;
 use ipnet::IpNet;
@@ -39,6 +40,8 @@ pub(super) struct File {
     pub(super) session: Session,
     #[serde(default)]
     pub(super) outbound: Outbound,
+    #[serde(default)]
+    pub(super) events: Events,
     #[serde(default)]
     pub(super) log: Log,
     /// Those that the leader keeps. Without the key it changes none; with an empty list it deletes those
@@ -149,6 +152,15 @@ struct TlsFields {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct Events {
+    /// What events are appended to.
+    pub(super) file: Option<PathBuf>,
+    #[serde(default, deserialize_with = "kinds")]
+    pub(super) kinds: Option<Kinds>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Log {
     pub(super) level: Option<LogLevel>,
 }
@@ -177,6 +189,12 @@ fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Role>>, D::Err
         name.parse::<Role>().map_err(|why| D::Error::custom(format!("`{name}` {why}")))
     };
     names.map(|names| names.iter().map(role).collect()).transpose()
+}
+
+fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Kinds>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    let read = |text: String| text.parse().map_err(|why| D::Error::custom(format!("kinds: {why}")));
+    text.map(read).transpose()
 }
 
 fn concurrency<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {

@@ -142,3 +142,22 @@ fn schedules_are_read_as_the_interface_reads_them() {
         }
     }
 }
+
+#[test]
+fn events_go_to_a_file_that_is_named() {
+    let file = |flags: &[&str], text: &str| {
+        let text = format!("store: sqlite:x.db\n{text}");
+        config(flags, &text).map(|config| config.plan.event_file)
+    };
+    let of = |path: &str, kinds: &str| {
+        Ok(Some(EventFile { path: path.into(), kinds: kinds.parse().unwrap() }))
+    };
+    assert_eq!(file(&[], ""), Ok(None));
+    let outcomes = "task.succeeded,task.failed,task.cancelled";
+    assert_eq!(file(&["--events-file", "a"], ""), of("a", outcomes));
+    let both = "events: {file: b, kinds: \"task.lost, workflow.*\"}";
+    assert_eq!(file(&[], both), of("b", "task.lost,workflow.started,workflow.ended"));
+    assert_eq!(file(&["--events-kinds", "node.*"], both), of("b", "node.joined,node.left"));
+    assert!(file(&["--events-kinds", "task.*"], "").unwrap_err().contains("--events-file"));
+    assert!(file(&[], "events: {file: b, kinds: task}").unwrap_err().contains("task.failed"));
+}
