@@ -14,7 +14,7 @@ pub use self::kind::{EventKind, KINDS, Kinds, NotAKind, NotKinds};
 pub use self::position::{NotAPosition, Position};
 pub use self::sink_name::{BadSinkName, SinkName};
 pub use self::subscription::Subscription;
-use crate::id::{TaskId, WorkflowId};
+use crate::id::{NodeId, TaskId, WorkflowId};
 use crate::name::{Lane, QueueName, ScheduleName, TenantName, TypeName};
 use crate::schedule::{SkipReason, SlotRun};
 use crate::time::Timestamp;
@@ -175,6 +175,24 @@ impl Event {
     pub fn queue_resumed(tenant: &TenantName, queue: &QueueName, at: Timestamp) -> Self {
         let data = json!({ "queue": queue });
         Self::of_queue(EventKind::QueueResumed, tenant, queue, data, at)
+    }
+
+    /// A node has joined.
+    pub fn node_joined(id: NodeId, name: &str, at: Timestamp) -> Self {
+        let data = json!({ "nodeId": id, "name": name });
+        Self::other(EventKind::NodeJoined, Place::default(), id, data, at)
+    }
+
+    /// A node has left.
+    pub fn node_left(id: NodeId, name: &str, at: Timestamp) -> Self {
+        let data = json!({ "nodeId": id, "name": name });
+        Self::other(EventKind::NodeLeft, Place::default(), id, data, at)
+    }
+
+    /// Another node leads, or the same one under another term.
+    pub fn leader_changed(id: NodeId, term: u64, at: Timestamp) -> Self {
+        let data = json!({ "nodeId": id, "term": term });
+        Self::other(EventKind::LeaderChanged, Place::default(), id, data, at)
     }
 
     fn of_queue(

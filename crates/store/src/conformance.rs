@@ -491,6 +491,7 @@ macro_rules! conformance {
             );
             $crate::conformance_area!($backend, leader:
                 there_is_one_at_a_time,
+                a_new_one_shows,
                 one_that_renews_keeps_its_term,
                 one_that_is_silent_is_replaced,
                 a_lead_that_ended_is_taken_anew_under_another_term,
@@ -500,6 +501,7 @@ macro_rules! conformance {
             $crate::conformance_area!($backend, nodes:
                 one_that_joins_is_listed_until_it_leaves,
                 joining_again_changes_what_it_says,
+                who_joins_and_leaves_shows,
                 signs_of_life_show,
                 one_that_is_silent_for_a_day_is_forgotten,
             );

@@ -39,11 +39,13 @@ pub enum PlantedBug {
     LateReading,
     /// On PostgreSQL: a node reads for a caller and does not say for which tenant.
     ForgottenTenant,
+    /// On PostgreSQL: readers of events go by the last number that there was.
+    EventsByNumber,
 }
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AcknowledgeBeforeCommit,
         Self::FinishWithoutEpoch,
         Self::ReapById,
@@ -57,6 +59,7 @@ impl PlantedBug {
         Self::PositionBeforeDelivery,
         Self::LateReading,
         Self::ForgottenTenant,
+        Self::EventsByNumber,
     ];
 
     /// Its name on a command line.
@@ -75,6 +78,7 @@ impl PlantedBug {
             Self::PositionBeforeDelivery => "position-before-delivery",
             Self::LateReading => "late-reading",
             Self::ForgottenTenant => "forgotten-tenant",
+            Self::EventsByNumber => "events-by-number",
         }
     }
 }

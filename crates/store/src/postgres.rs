@@ -131,6 +131,7 @@ impl PostgresStore {
         match bug {
             crate::planted::PlantedBug::LateReading => self.node.clock.plant_late_reading(),
             crate::planted::PlantedBug::ForgottenTenant => self.node.pool.plant_forgotten_tenant(),
+            crate::planted::PlantedBug::EventsByNumber => self.node.plant_events_by_number(),
             _ => {}
         }
         self

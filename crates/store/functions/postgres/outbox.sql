@@ -104,8 +104,8 @@ END
 $$;
 
 -- Rows behind a position, at most so many, in segments among these. See duly.sink for the arguments. What
--- is left of the step comes by the transactions that `seen` knew as open, and by the numbers above `low`;
--- what is beyond it, likewise from `next_seen`.
+-- is left of the step is found by its numbers above `low` and, below, by the transactions that `seen` knew as
+-- open; what is beyond it, likewise from `next_seen`. The conditions leave the planner one index for each.
 CREATE OR REPLACE FUNCTION duly.unseen_events(
     in_seen pg_snapshot, in_low bigint, in_next_seen pg_snapshot, in_next_low bigint,
     in_next_high bigint, in_number bigint, in_index integer, in_segments smallint[], most bigint)
@@ -123,12 +123,14 @@ BEGIN
     SELECT o.number, o.at
     FROM pg_snapshot_xip(beyond) x(id), LATERAL (
         SELECT r.number, r.at FROM duly.outbox r
-        WHERE r.made_in = x.id AND r.segment = ANY (in_segments) ORDER BY r.number LIMIT most) o
+        WHERE r.made_in >= x.id AND r.made_in <= x.id AND r.number <= lowest
+          AND r.segment = ANY (in_segments)
+        ORDER BY r.made_in, r.number LIMIT most) o
     LIMIT most;
     GET DIAGNOSTICS rows = ROW_COUNT;
     RETURN QUERY
     SELECT r.number, r.at FROM duly.outbox r
-    WHERE r.number > lowest AND r.made_in >= pg_snapshot_xmax(beyond)
+    WHERE r.number > lowest AND NOT pg_visible_in_snapshot(r.made_in, beyond)
       AND r.segment = ANY (in_segments)
     ORDER BY r.number LIMIT most - rows;
     IF in_next_seen IS NULL OR rows >= most THEN
@@ -138,14 +140,14 @@ BEGIN
     SELECT o.number, o.at
     FROM pg_snapshot_xip(in_seen) x(id), LATERAL (
         SELECT r.number, r.at FROM duly.outbox r
-        WHERE r.made_in = x.id AND r.number > above AND r.segment = ANY (in_segments)
-          AND pg_visible_in_snapshot(r.made_in, in_next_seen)
-        ORDER BY r.number LIMIT most) o
+        WHERE r.made_in >= x.id AND r.made_in <= x.id AND r.number > above AND r.number <= in_low
+          AND pg_visible_in_snapshot(r.made_in, in_next_seen) AND r.segment = ANY (in_segments)
+        ORDER BY r.made_in, r.number LIMIT most) o
     LIMIT most;
     RETURN QUERY
     SELECT r.number, r.at FROM duly.outbox r
     WHERE r.number > greatest(in_low, above) AND r.number <= in_next_high
-      AND r.made_in >= pg_snapshot_xmax(in_seen)
+      AND NOT pg_visible_in_snapshot(r.made_in, in_seen)
       AND pg_visible_in_snapshot(r.made_in, in_next_seen) AND r.segment = ANY (in_segments)
     ORDER BY r.number LIMIT most;
 END

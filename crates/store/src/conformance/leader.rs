@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use duly_core::event::Event;
 use duly_core::id::NodeId;
 use duly_core::ports::store::Leader;
 
 use super::Harness;
+use super::outbox::{events, subscribe_to_all};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -40,6 +42,21 @@ pub async fn there_is_one_at_a_time(harness: Harness) {
     assert_eq!((first.node, first.until), (node(1), Some(harness.now().plus(TTL))));
     assert_eq!(lead(&harness, 2).await, first, "a second one is told of the first");
     assert_eq!(harness.store().leader().await.unwrap(), Some(first));
+}
+
+pub async fn a_new_one_shows(harness: Harness) {
+    subscribe_to_all(&harness, "all").await;
+    if !is_contested(&harness).await {
+        return assert_eq!(events(&harness, "all").await, [], "it is always the same");
+    }
+    let first = lead(&harness, 1).await;
+    lead(&harness, 2).await;
+    lead(&harness, 1).await;
+    harness.advance(TTL);
+    let second = lead(&harness, 2).await;
+    let changed = |leader: Leader, at| Event::leader_changed(leader.node, leader.term, at);
+    let expected = [changed(first, harness.now().minus(TTL)), changed(second, harness.now())];
+    assert_eq!(events(&harness, "all").await, expected);
 }
 
 pub async fn one_that_renews_keeps_its_term(harness: Harness) {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use duly_core::event::Event;
 use duly_core::limits::NODE_MEMORY;
 use duly_core::node::Role;
 use duly_core::ports::store::JoinNode;
 
 use super::Harness;
+use super::outbox::{events, subscribe_to_all};
 
 fn introduction(name: &str) -> JoinNode {
     JoinNode {
@@ -39,6 +41,21 @@ pub async fn joining_again_changes_what_it_says(harness: Harness) {
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0].joined.name, "second");
     assert_eq!(nodes[0].started_at, started);
+}
+
+pub async fn who_joins_and_leaves_shows(harness: Harness) {
+    subscribe_to_all(&harness, "all").await;
+    let store = harness.store();
+    store.join(introduction("first")).await.unwrap();
+    store.join(introduction("first")).await.unwrap();
+    store.leave().await.unwrap();
+    store.leave().await.unwrap();
+    let id = store.node();
+    let expected = [
+        Event::node_joined(id, "first", harness.now()),
+        Event::node_left(id, "first", harness.now()),
+    ];
+    assert_eq!(events(&harness, "all").await, expected, "once each");
 }
 
 pub async fn signs_of_life_show(harness: Harness) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use duly_core::event::Event;
 use duly_core::id::NodeId;
 use duly_core::ports::store::{JoinNode, Leader, Leadership, NodeState, Nodes, Result};
 
@@ -40,6 +41,9 @@ impl Nodes for MemoryStore {
         let now = self.clock.now();
         let mut joined = self.joined.lock();
         let started_at = joined.as_ref().map_or(now, |(_, since)| *since);
+        if joined.is_none() {
+            self.model.lock().emit(Event::node_joined(self.node, &node.name, now));
+        }
         *joined = Some((node, started_at));
         Ok(())
     }
@@ -57,7 +61,10 @@ impl Nodes for MemoryStore {
     }
 
     async fn leave(&self) -> Result<()> {
-        *self.joined.lock() = None;
+        if let Some((node, _)) = self.joined.lock().take() {
+            let event = Event::node_left(self.node, &node.name, self.clock.now());
+            self.model.lock().emit(event);
+        }
         Ok(())
     }
 }

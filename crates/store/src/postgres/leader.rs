@@ -13,6 +13,7 @@ use super::PostgresStore;
 use super::error::{Fault, Result};
 use super::nodes::memory;
 use super::row;
+use super::wakes::Wakes;
 
 /// What is led. The table has room for more, should there be something else for one node alone.
 const ROLE: &str = "scheduler";
@@ -51,6 +52,11 @@ impl PostgresStore {
             }
             let rows = client.query(TAKE, &[&ROLE, &id, &ttl, &memory()]).await?;
             if let Some(row) = rows.first() {
+                if row.try_get::<_, Option<bool>>(3)?.unwrap_or(false) {
+                    let mut wakes = Wakes::default();
+                    wakes.tell();
+                    self.wake(wakes);
+                }
                 return read(row);
             }
             // Another node was faster; the next read shows which.
@@ -59,15 +65,25 @@ impl PostgresStore {
 }
 
 /// Renews a lead that has not ended, or takes one that has, under the next term. Forgets nodes that
-/// have been silent for long: in a cluster that no node joins, nothing else would.
-const TAKE: &str = "/* leader.take */ WITH forgotten AS (
+/// have been silent for long: in a cluster that no node joins, nothing else would. Tells of another term,
+/// which is event 22, in the same statement: a leader renews its lead again and again.
+const TAKE: &str = r#"/* leader.take */ WITH forgotten AS (
         DELETE FROM duly.node WHERE checked_at < duly.now() - $4
-    ) INSERT INTO duly.leader AS l (role, node, term, ends_at)
-    VALUES ($1, $2, 1, duly.now() + $3)
-    ON CONFLICT (role) DO UPDATE SET node = $2, ends_at = duly.now() + $3,
-        term = CASE WHEN l.ends_at > duly.now() THEN l.term ELSE l.term + 1 END
-    WHERE l.node = $2 OR l.ends_at <= duly.now()
-    RETURNING node, term, ends_at";
+    ), taken AS (
+        INSERT INTO duly.leader AS l (role, node, term, ends_at)
+        VALUES ($1, $2, 1, duly.now() + $3)
+        ON CONFLICT (role) DO UPDATE SET node = $2, ends_at = duly.now() + $3,
+            term = CASE WHEN l.ends_at > duly.now() THEN l.term ELSE l.term + 1 END
+        WHERE l.node = $2 OR l.ends_at <= duly.now()
+        RETURNING node, term, ends_at
+    )
+    SELECT t.node, t.term, t.ends_at,
+           CASE WHEN t.term IS DISTINCT FROM (SELECT term FROM duly.leader WHERE role = $1)
+                     AND EXISTS (SELECT FROM duly.wanted_kinds WHERE kinds & (1 << 22) <> 0)
+                THEN duly.tell(duly.now(), NULL, NULL, NULL, NULL, NULL, ARRAY[
+                         format('[22,null,null,"%s",{"nodeId":"%s","term":%s}]', t.node, t.node, t.term)])
+           END
+    FROM taken t"#;
 
 async fn current(client: &Client) -> Result<Option<Leader>> {
     let select = "/* leader.current */ SELECT node, term, ends_at FROM duly.leader

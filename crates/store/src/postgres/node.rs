@@ -46,6 +46,9 @@ pub struct Node {
     pub(super) revocations: Notify,
     /// Notified when events were written.
     pub(super) events_written: Notify,
+    /// Whether [`crate::planted::PlantedBug::EventsByNumber`] is switched on.
+    #[cfg(feature = "planted-bugs")]
+    reads_events_by_number: std::sync::atomic::AtomicBool,
 }
 
 impl Node {
@@ -71,10 +74,25 @@ impl Node {
             server_errors: ServerErrors::default(),
             revocations: Notify::new(),
             events_written: Notify::new(),
+            #[cfg(feature = "planted-bugs")]
+            reads_events_by_number: false.into(),
         };
         node.make_next_days().await?;
         node.poll().await?;
         Ok(node)
+    }
+
+    /// Whether events are read behind the last number alone: only where that bug is planted.
+    pub(super) fn reads_events_by_number(&self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        return self.reads_events_by_number.load(std::sync::atomic::Ordering::Relaxed);
+        #[cfg(not(feature = "planted-bugs"))]
+        false
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn plant_events_by_number(&self) {
+        self.reads_events_by_number.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// About what time it is on the server.

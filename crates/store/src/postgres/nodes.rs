@@ -1,6 +1,7 @@
 //! The processes that have the database open.
 
 use async_trait::async_trait;
+use duly_core::event::Event;
 use duly_core::id::NodeId;
 use duly_core::limits::NODE_MEMORY;
 use duly_core::node::Role;
@@ -11,28 +12,16 @@ use uuid::Uuid;
 use super::PostgresStore;
 use super::error::{Fault, Result};
 use super::row;
+use super::verb::{Scope, Verb};
 
 #[async_trait]
 impl Nodes for PostgresStore {
     fn node(&self) -> NodeId {
-        NodeId::from_bytes(self.id.into_bytes())
+        node_id(self.id)
     }
 
     async fn join(&self, node: JoinNode) -> store::Result<()> {
-        let forget = "/* node.forget */ DELETE FROM duly.node WHERE checked_at < duly.now() - $1";
-        let upsert = "/* node.join */ INSERT INTO duly.node
-                (id, started_at, checked_at, name, roles, version, address)
-            VALUES ($1, duly.now(), duly.now(), $2, $3, $4, $5)
-            ON CONFLICT (id) DO UPDATE
-            SET checked_at = duly.now(), name = $2, roles = $3, version = $4, address = $5";
-        let client = self.pool.get().await?;
-        client.execute(forget, &[&memory()]).await.map_err(Fault::from)?;
-        let roles: Vec<_> = node.roles.iter().map(|role| role.as_str()).collect();
-        client
-            .execute(upsert, &[&self.id, &node.name, &roles, &node.version, &node.address])
-            .await
-            .map_err(Fault::from)?;
-        Ok(())
+        Ok(self.run(&node).await?)
     }
 
     async fn nodes(&self) -> store::Result<Vec<NodeState>> {
@@ -45,11 +34,55 @@ impl Nodes for PostgresStore {
     }
 
     async fn leave(&self) -> store::Result<()> {
-        let delete = "/* node.leave */ DELETE FROM duly.node WHERE id = $1";
-        let client = self.pool.get().await?;
-        client.execute(delete, &[&self.id]).await.map_err(Fault::from)?;
+        Ok(self.run(&Leave).await?)
+    }
+}
+
+impl Verb for JoinNode {
+    type Answer = ();
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<()> {
+        let forget = "/* node.forget */ DELETE FROM duly.node WHERE checked_at < $1";
+        scope.execute(forget, &[&(scope.now.millis() - memory())]).await?;
+        // It has a row without a name since it has opened the store.
+        let select = "/* node.known */ SELECT FROM duly.node WHERE id = $1 AND name IS NOT NULL";
+        let id = scope.store.id;
+        if scope.query(select, &[&id]).await?.is_empty() {
+            scope.told.emit(&Event::node_joined(node_id(id), &self.name, scope.now));
+        }
+        let upsert = "/* node.join */ INSERT INTO duly.node
+                (id, started_at, checked_at, name, roles, version, address)
+            VALUES ($1, $6, $6, $2, $3, $4, $5)
+            ON CONFLICT (id) DO UPDATE
+            SET checked_at = $6, name = $2, roles = $3, version = $4, address = $5";
+        let roles: Vec<_> = self.roles.iter().map(|role| role.as_str()).collect();
+        let now = scope.now.millis();
+        scope
+            .execute(upsert, &[&id, &self.name, &roles, &self.version, &self.address, &now])
+            .await?;
         Ok(())
     }
+}
+
+struct Leave;
+
+impl Verb for Leave {
+    type Answer = ();
+
+    async fn apply(&self, scope: &mut Scope<'_>) -> Result<()> {
+        let delete = "/* node.leave */ DELETE FROM duly.node WHERE id = $1 RETURNING name";
+        let id = scope.store.id;
+        for row in scope.query(delete, &[&id]).await? {
+            if let Some(name) = row.try_get(0)? {
+                scope.told.emit(&Event::node_left(node_id(id), name, scope.now));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn node_id(id: Uuid) -> NodeId {
+    NodeId::from_bytes(id.into_bytes())
 }
 
 /// How long a silent node is remembered, in milliseconds.
@@ -61,7 +94,7 @@ fn read(row: &Row) -> Result<NodeState> {
     let id: Uuid = row.try_get(0)?;
     let roles: Vec<&str> = row.try_get(2)?;
     Ok(NodeState {
-        id: NodeId::from_bytes(id.into_bytes()),
+        id: node_id(id),
         joined: JoinNode {
             name: row.try_get(1)?,
             // A newer node may have roles that this one does not know.

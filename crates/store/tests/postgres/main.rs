@@ -6,6 +6,7 @@ mod clock;
 mod gate;
 mod grant;
 mod nodes;
+mod outbox;
 mod plans;
 mod races;
 mod retention;

@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use duly_core::event::{Event, Kinds, SinkName, Subscription};
 use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Lease, Outcome};
 use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::clock::Clock as _;
 use duly_core::ports::store::{
-    CancelTasks, Claim, Control as _, Exchange, Extend, ExtendLeases, Heartbeat, Home, Leases as _,
-    Reap, Replay, ReplayTasks, Sessions as _, Submit, Submitted, Tasks as _,
+    CancelTasks, Claim, Control as _, Events, Exchange, Extend, ExtendLeases, Heartbeat, Home,
+    Leases as _, Outbox as _, PutSink, ReadEvents, Reap, Replay, ReplayTasks, Sessions as _,
+    Submit, Submitted, Tasks as _,
 };
 use duly_core::task::{Failure, NewTask};
 use parking_lot::Mutex;
+use tokio_postgres::Client;
 
 use crate::world::{World, success};
 
@@ -31,7 +34,20 @@ const SETTINGS: &[(&str, &str)] = &[
     ("client_min_messages", "notice"),
 ];
 /// Tables that grow with the tasks. Meanwhile a node may look around, also into catalogues.
-const LARGE: [&str; 6] = ["task", "due", "grant_log", "attempt", "dlq", "idempotency"];
+const LARGE: [&str; 10] = [
+    "task",
+    "due",
+    "grant_log",
+    "attempt",
+    "dlq",
+    "idempotency",
+    "outbox_0",
+    "outbox_1",
+    "outbox_2",
+    "outbox_3",
+];
+/// Rows that a statement about a few events may come across.
+const FEW_EVENTS: u64 = 500;
 /// What makes a day and the due table large, long after the first statements were planned.
 const FILL: &str = "
     INSERT INTO duly.task (id, run_at, created_at, finished_at, epoch, lane, run, charged, retries,
@@ -42,7 +58,9 @@ const FILL: &str = "
     INSERT INTO duly.due (lane, rank, run_at, task)
     SELECT lane.id, 4, duly.now() + 30 * 86400000::bigint + n, gen_random_uuid()
     FROM generate_series(1, 50000) n, duly.lane;
-    ANALYZE duly.task, duly.due";
+    INSERT INTO duly.outbox (at, segment, others) SELECT duly.now(), n % 4, NULL
+    FROM generate_series(1, 50000) n;
+    ANALYZE duly.task, duly.due, duly.outbox";
 
 /// What the driver logs of the server's notices.
 struct Notices(Mutex<Vec<String>>);
@@ -101,6 +119,9 @@ impl Watched {
         let answer = future.await;
         for plan in NOTICES.0.lock().drain(..) {
             let days = judge(call, &plan);
+            if call == "events" {
+                assert!(widest(&plan) < FEW_EVENTS, "{call} reads many rows: {}", short(&plan));
+            }
             let mut by_call = self.days.lock();
             let most = by_call.entry(call).or_default();
             *most = days.max(*most);
@@ -172,6 +193,17 @@ fn judge(call: &str, plan: &str) -> usize {
     days.len()
 }
 
+/// The most rows that a part of a statement has come across.
+fn widest(plan: &str) -> u64 {
+    let after = |line: &str, word: &str| {
+        let digits = line.split_once(word)?.1.split(|it: char| !it.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    };
+    let words = ["actual rows=", "Rows Removed by Filter: ", "Rows Removed by Index Recheck: "];
+    let found = |line| words.iter().filter_map(move |word| after(line, word));
+    plan.lines().flat_map(found).max().unwrap_or_default()
+}
+
 /// Without the ends of long lines, which are lists of ids.
 fn short(plan: &str) -> String {
     plan.lines().map(|line| format!("{}\n", &line[..line.floor_char_boundary(160)])).collect()
@@ -233,6 +265,43 @@ async fn every_call(it: &Watched) {
     it.see("reap", node.reap(reap)).await.unwrap();
 }
 
+impl Watched {
+    async fn subscribe(&self, name: &str) -> SinkName {
+        let name = SinkName::new(name).unwrap();
+        let subscriptions = vec![Subscription::to(Kinds::ALL)];
+        let put = PutSink { name: name.clone(), subscriptions, window: None };
+        self.world.nodes[0].put_sink(put).await.unwrap();
+        name
+    }
+
+    /// Reads from the place of the sink to the end, and looks at the sinks.
+    async fn read(&self, sink: &SinkName) -> Vec<Event> {
+        let (mut after, mut all) = (None, Vec::new());
+        loop {
+            let read = ReadEvents { sink: sink.clone(), after, rows: 3 };
+            let found = self.see("events", self.world.nodes[0].events(read)).await.unwrap();
+            let Events::Page(page) = found else { panic!("{found:?}") };
+            all.extend(page.events.into_iter().map(|it| it.event));
+            if !page.more {
+                return all;
+            }
+            after = Some(page.next);
+        }
+    }
+}
+
+/// A sink is told of little among many events: of a transaction from long before, and of new ones.
+async fn few_of_many_events(it: &Watched, long: &Client) {
+    let sink = it.subscribe("late").await;
+    long.batch_execute("COMMIT").await.unwrap();
+    for _ in 0..4 {
+        let tasks = it.tasks(1, Duration::ZERO);
+        it.world.nodes[0].submit(Submit { tasks, offer: None }).await.unwrap();
+    }
+    let events = it.read(&sink).await;
+    assert_eq!(events.len(), 5);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hot_statements_look_into_two_days_of_forty_at_the_most() {
     let Some(it) = Watched::new().await else { return };
@@ -241,11 +310,17 @@ async fn hot_statements_look_into_two_days_of_forty_at_the_most() {
     let count = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'duly.task'::regclass";
     let days: i64 = client.query_one(count, &[]).await.unwrap().get(0);
     assert!(days >= i64::from(DAYS), "{days} days");
+    it.subscribe("early").await;
     every_call(&it).await;
     it.drain().await;
+    let (long, _long_driver) = it.world.scratch.connect().await;
+    let begin = format!("SET duly.now_ms = {}; BEGIN", it.world.clock.now().millis());
+    long.batch_execute(&begin).await.unwrap();
+    long.batch_execute("SELECT duly.submit('email', '{}')").await.unwrap();
     let now = it.world.clock.now().millis();
     client.batch_execute(&format!("SET duly.now_ms = {now}; {FILL}")).await.unwrap();
     every_call(&it).await;
+    few_of_many_events(&it, &long).await;
     let seen = it.days.lock();
     for call in ["claim", "repeated claim", "large exchange", "cancel", "replay", "reap"] {
         assert_eq!(seen.get(call), Some(&2), "{call} is seen on both days: {seen:?}");

@@ -14,7 +14,7 @@ use crate::world::World;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Roles are the server's: another test may have made this one.
-const MAKE_RUNNER: &str = "DO $$
+pub(crate) const MAKE_RUNNER: &str = "DO $$
     BEGIN
         CREATE ROLE duly_test_runner LOGIN IN ROLE duly_engine;
     EXCEPTION WHEN duplicate_object OR unique_violation THEN

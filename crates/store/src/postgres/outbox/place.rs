@@ -32,11 +32,6 @@ impl Snapshot {
         self.xmax <= other.xmax && other.open.iter().filter(|id| **id < self.xmax).all(is_open)
     }
 
-    /// The first transaction that it does not know.
-    pub(in crate::postgres) const fn xmax(&self) -> u64 {
-        self.xmax
-    }
-
     /// Those below that were open, as texts.
     pub(in crate::postgres) fn open(&self) -> Vec<String> {
         self.open.iter().map(u64::to_string).collect()
@@ -67,7 +62,7 @@ impl FromStr for Snapshot {
         let (xmin, xmax) = (number(next()?)?, number(next()?)?);
         let open = next()?.split(',').filter(|id| !id.is_empty()).take(MOST_OPEN).map(number);
         let open = open.collect::<std::result::Result<Vec<u64>, _>>()?;
-        let is_sound = xmin <= xmax
+        let is_sound = (1..=xmax).contains(&xmin)
             && open.is_sorted()
             && open.iter().all(|id| (xmin..xmax).contains(id))
             && parts.next().is_none();
@@ -116,6 +111,13 @@ impl Place {
         let from = view(found, first)?.expect("these columns are never null");
         let (to, number) = (view(found, first + 4)?, found.try_get(first + 8)?);
         Ok(Self { from, to, number, index: found.try_get::<_, i32>(first + 9)?.unsigned_abs() })
+    }
+
+    /// What [`crate::planted::PlantedBug::EventsByNumber`] takes for this place.
+    pub(in crate::postgres) fn by_number(&self) -> Self {
+        let seen = Snapshot { xmin: 1, xmax: 1, open: Vec::new() };
+        let from = View { seen, low: self.from.high, ..self.from.clone() };
+        Self { from, ..self.clone() }
     }
 
     /// The last row that was received wholly.

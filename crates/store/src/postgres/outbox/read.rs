@@ -15,8 +15,9 @@ use crate::postgres::{PostgresStore, row};
 /// How often a reader begins again whose sink moves while it reads.
 const TRIES: u32 = 5;
 
-/// Rows of a step, by their numbers: those of transactions that were open when it began, and those with
-/// numbers above. A step that has no end yet ends with what this statement sees.
+/// Rows of a step, by their numbers: those with low ones are of transactions that were open when it began.
+/// A step that has no end yet ends with what this statement sees. The conditions leave the planner one index
+/// for each part.
 const PAGE: &str = "/* outbox.page */ WITH v AS MATERIALIZED (
         SELECT coalesce($5::text::pg_snapshot, pg_current_snapshot()) AS seen
     )
@@ -26,13 +27,15 @@ const PAGE: &str = "/* outbox.page */ WITH v AS MATERIALIZED (
         SELECT * FROM (
             (SELECT o.* FROM unnest($1::text[]) x(id), LATERAL (
                  SELECT * FROM duly.outbox o
-                 WHERE o.made_in = x.id::xid8 AND o.number > $4
+                 WHERE o.made_in >= x.id::xid8 AND o.made_in <= x.id::xid8
+                   AND o.number > $4 AND o.number <= $2
                    AND pg_visible_in_snapshot(o.made_in, v.seen)
-                 ORDER BY o.number LIMIT $7) o
+                 ORDER BY o.made_in, o.number LIMIT $7) o
              ORDER BY o.number LIMIT $7)
             UNION ALL
             (SELECT * FROM duly.outbox o
-             WHERE o.number > greatest($2, $4) AND o.number <= $6 AND o.made_in >= $3::text::xid8
+             WHERE o.number > greatest($2, $4) AND o.number <= $6
+               AND NOT pg_visible_in_snapshot(o.made_in, $3::text::pg_snapshot)
                AND pg_visible_in_snapshot(o.made_in, v.seen)
              ORDER BY o.number LIMIT $7)) u
         ORDER BY u.number LIMIT $7) r ON true
@@ -99,7 +102,9 @@ impl PostgresStore {
             }
             let low = if is_open_end { event_low(client).await? } else { 0 };
             let partly = usize::from(place.index > 0);
-            let step = Step::read(client, &place, low, room + partly + 1).await?;
+            let planted = self.reads_events_by_number().then(|| place.by_number());
+            let start = planted.as_ref().unwrap_or(&place);
+            let step = Step::read(client, start, low, room + partly + 1).await?;
             let is_whole = step.rows.len() <= room + partly;
             let within = Place { to: Some(step.to.clone()), ..place.clone() };
             let view = within.view();
@@ -220,7 +225,7 @@ impl Step {
                 &[
                     &place.from.seen.open(),
                     &place.from.low,
-                    &place.from.seen.xmax().to_string(),
+                    &place.from.seen.to_string(),
                     &place.whole(),
                     &seen,
                     &high,
