@@ -21,6 +21,7 @@ mod spread;
 mod stall;
 mod start;
 mod stop;
+mod stream;
 mod upgrade;
 
 use std::collections::HashMap;

@@ -20,7 +20,7 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) async fn open(address: SocketAddr, query: &str) -> anyhow::Result<Self> {
         let mut stream = TcpStream::connect(address).await.context("cannot reach the server")?;
-        let request = format!("GET /events?{query} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let request = format!("GET /events?{query} HTTP/1.0\r\nhost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let reader = BufReader::with_capacity(4096, stream);
         let mut open = Self { reader, line: String::new(), clock: SystemClock::default() };
