@@ -7,6 +7,7 @@ mod bench;
 mod bulk;
 mod dlq;
 mod doctor;
+mod event;
 mod filter;
 mod handler;
 mod id;
@@ -39,6 +40,7 @@ pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
 pub(crate) use self::dlq::{DlqActionArgs, DlqCommand, DlqGroupsArgs, DlqListArgs, DlqReplayArgs};
 pub(crate) use self::doctor::DoctorArgs;
+pub(crate) use self::event::{EventCommand, EventResumeArgs, EventSinksArgs, EventTailArgs};
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
 pub(crate) use self::id::TaskRef;
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     /// Inspect, replay and purge the dead-letter queue
     #[command(subcommand)]
     Dlq(DlqCommand),
+    /// Follow what happens; list and resume the sinks of events
+    #[command(subcommand)]
+    Event(EventCommand),
     /// Show and change the settings of the installation, without a restart
     #[command(subcommand)]
     Settings(SettingsCommand),

@@ -9,6 +9,7 @@ pub(crate) mod dev;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 mod document;
+pub(crate) mod event;
 pub(crate) mod handler;
 pub(crate) mod key;
 pub(crate) mod migrate;

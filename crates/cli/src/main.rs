@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Settings(settings) => commands::settings::run(settings),
         Command::Tenant(tenant) => commands::tenant::run(tenant),
         Command::Key(key) => commands::key::run(key),
+        Command::Event(event) => commands::event::run(event),
         Command::Node(node) => commands::node::run(node),
         Command::Migrate(migrate) => commands::migrate::run(migrate),
         Command::Handler(handler) => commands::handler::run(handler),

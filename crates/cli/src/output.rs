@@ -19,11 +19,16 @@ pub(crate) use self::task::{failure, progress, task, tasks};
 
 /// Prints data for programs and people.
 pub(crate) fn data(text: &str) -> anyhow::Result<()> {
+    line(text).map(drop)
+}
+
+/// Prints one of many lines; whether there still is a reader.
+pub(crate) fn line(text: &str) -> anyhow::Result<bool> {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         // The reader has closed the pipe, as `head` does.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => Ok(outcome?),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        outcome => Ok(outcome.map(|()| true)?),
     }
 }
 
@@ -84,6 +89,12 @@ pub(crate) fn table(header: &[&str]) -> Table {
 /// A table that fits the terminal.
 pub(crate) fn render(table: &Table) -> String {
     table.render(columns(), may_color())
+}
+
+/// A text at least so wide, in its colour if standard output has colours.
+pub(crate) fn painted(text: &str, width: usize, paint: Paint) -> String {
+    let padded = format!("{text:width$}");
+    if may_color() { paint.apply(text, &padded) } else { padded }
 }
 
 /// The width of standard output: `COLUMNS`, else the terminal's width; none for a file or a pipe.

@@ -28,6 +28,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Names the tenant to act for.
 const TENANT: HeaderName = HeaderName::from_static("duly-tenant");
 
+/// The place in a stream after which it goes on.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
 /// A client of one server. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -263,7 +266,25 @@ impl Client {
 
     /// Makes a request whose answer is read piece by piece, without a time limit.
     pub(crate) async fn open(&self, method: Method, url: Url) -> Result<reqwest::Response, Error> {
-        let sent = self.http.request(method, url).send().await;
+        self.begin(self.http.request(method, url)).await
+    }
+
+    /// Opens a stream of events, behind this place if there is one.
+    pub(crate) async fn open_stream(
+        &self,
+        url: Url,
+        place: Option<&str>,
+    ) -> Result<reqwest::Response, Error> {
+        let request = self.http.get(url).header(ACCEPT, "text/event-stream");
+        self.begin(match place {
+            Some(place) => request.header(LAST_EVENT_ID, place),
+            None => request,
+        })
+        .await
+    }
+
+    async fn begin(&self, request: RequestBuilder) -> Result<reqwest::Response, Error> {
+        let sent = request.send().await;
         let response = sent.map_err(|source| self.unreachable(source))?;
         if response.status().is_success() {
             return Ok(response);

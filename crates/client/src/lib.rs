@@ -16,6 +16,8 @@ mod dead_letters;
 #[cfg(feature = "http")]
 pub mod error;
 #[cfg(feature = "http")]
+mod events;
+#[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "http")]
 mod keys;
@@ -44,6 +46,8 @@ pub use audit::AuditQuery;
 pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use error::Error;
+#[cfg(feature = "http")]
+pub use events::{EventStream, StreamItem, StreamQuery};
 #[cfg(feature = "http")]
 pub use http::{Client, ClientOptions};
 #[cfg(feature = "http")]

@@ -44,6 +44,8 @@ impl Paint {
     pub(crate) const STATUS: Self = Self(status);
     /// By the health of a check or a process.
     pub(crate) const HEALTH: Self = Self(health);
+    /// By the kind of an event.
+    pub(crate) const EVENT: Self = Self(event);
 
     /// The padded cell in its colour.
     pub(super) fn apply(self, cell: &str, padded: &str) -> String {
@@ -69,7 +71,18 @@ fn health(cell: &str) -> Option<&'static str> {
     match cell {
         "ok" | "active" | "alive" | "open" => Some(GREEN),
         "warning" | "draining" | "silent" | "not running" => Some(YELLOW),
-        "FAILED" => Some(RED),
+        "FAILED" | "SUSPENDED" => Some(RED),
+        _ => None,
+    }
+}
+
+fn event(cell: &str) -> Option<&'static str> {
+    match cell {
+        "task.succeeded" => Some(GREEN),
+        "task.failed" => Some(RED),
+        "task.retried" | "task.lost" | "queue.paused" | "schedule.skipped" => Some(YELLOW),
+        "task.started" | "task.progressed" | "task.replayed" => Some(CYAN),
+        "task.cancelled" | "task.deleted" | "task.released" => Some(DIM),
         _ => None,
     }
 }

@@ -70,7 +70,7 @@ impl LogReader {
     }
 
     /// Waits for the next page. Retries while the server is away.
-    async fn follow(&mut self, client: &Client) -> Result<LogPageView, Error> {
+    pub(super) async fn follow(&mut self, client: &Client) -> Result<LogPageView, Error> {
         let mut is_reported = false;
         loop {
             let error = match self.next(client, true).await {

@@ -2,10 +2,10 @@
 //! else to standard error: a bar on a terminal, a line per change without one.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
 
-use duly_client::Client;
 use duly_client::wire::{ProgressView, TaskView};
+use duly_client::{Client, EventStream, StreamItem, StreamQuery};
+use duly_core::id::TaskId;
 use duly_core::state::Status;
 
 use super::failure_suffix;
@@ -14,8 +14,6 @@ use crate::args::WatchArgs;
 use crate::exit::Ending;
 use crate::output;
 
-/// How often the task itself is read while it logs nothing.
-const POLL: Duration = Duration::from_secs(1);
 const BAR_CELLS: usize = 24;
 /// Moves to the start of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
@@ -25,11 +23,15 @@ pub(super) async fn run(args: &WatchArgs) -> anyhow::Result<Ending> {
     let mut task = client.get_task(&args.id, None).await?;
     let mut screen = Screen { is_terminal: std::io::stderr().is_terminal(), ..Screen::default() };
     let mut logs = LogReader::new(args.id.clone(), None);
+    let topics = vec![format!("task:{}", task.task_id)];
+    let mut stream = client.follow_later(StreamQuery { topics, ..StreamQuery::default() });
     screen.show(&task);
     // The task is read before its log: if it had ended by then, the log was complete.
     while !print_log(&client, &mut logs, &mut screen).await? || !task.status.is_terminal() {
-        task = poll(&client, &task, &mut logs, &mut screen).await?;
-        screen.show(&task);
+        if !task.status.is_terminal() {
+            task = next_change(&client, task.task_id, &mut stream, &mut logs, &mut screen).await?;
+            screen.show(&task);
+        }
     }
     screen.clear();
     Ok(conclude(&task))
@@ -46,29 +48,32 @@ async fn print_log(
     Ok(page.items.is_empty())
 }
 
-/// Waits briefly for the outcome and prints the log meanwhile.
-async fn poll(
+/// Waits until the task has changed, and prints the log meanwhile.
+async fn next_change(
     client: &Client,
-    last: &TaskView,
+    id: TaskId,
+    stream: &mut EventStream,
     logs: &mut LogReader,
     screen: &mut Screen,
 ) -> anyhow::Result<TaskView> {
-    if last.status.is_terminal() {
-        return Ok(last.clone());
-    }
-    let task = client.get_task(last.task_id, Some(POLL));
-    let mut task = std::pin::pin!(task);
+    let mut more = true;
     loop {
-        let more = logs.next(client, true);
         tokio::select! {
             biased;
-            task = &mut task => return Ok(task?),
-            page = more => {
+            item = stream.next() => match item? {
+                StreamItem::Task(task) => return Ok(*task),
+                // The answer says why.
+                StreamItem::Gone(_) => return Ok(client.get_task(id, None).await?),
+                StreamItem::Interrupted(why) => {
+                    screen.clear();
+                    output::say(&format!("{why}; connecting again"));
+                }
+                _ => {}
+            },
+            page = logs.follow(client), if more => {
                 let page = page?;
                 screen.log(page.items.iter().map(|part| part.text.as_str()))?;
-                if !page.live {
-                    return Ok(task.await?);
-                }
+                more = page.live;
             }
         }
     }

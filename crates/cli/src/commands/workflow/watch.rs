@@ -2,10 +2,9 @@
 //! terminal it prints a line per change.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
 
-use duly_client::Client;
 use duly_client::wire::WorkflowView;
+use duly_client::{Client, StreamItem, StreamQuery};
 use duly_core::id::WorkflowId;
 use duly_core::workflow::WorkflowStatus;
 
@@ -14,29 +13,25 @@ use super::{draw, show};
 use crate::exit::Ending;
 use crate::output;
 
-/// How often the workflow is read.
-const POLL: Duration = Duration::from_millis(500);
-/// How long to wait while the server is away.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-
 pub(super) async fn run(client: &Client, id: WorkflowId) -> anyhow::Result<Ending> {
     let mut screen = Screen { is_terminal: std::io::stdout().is_terminal(), ..Screen::default() };
-    let mut wait = None;
+    let query = StreamQuery { topics: vec![format!("workflow:{id}")], ..StreamQuery::default() };
+    let mut stream = client.follow_later(query);
     loop {
-        let workflow = match client.get_workflow(id, wait).await {
-            Ok(workflow) => workflow,
-            Err(error) if !error.is_retryable() => return Err(error.into()),
-            Err(error) => {
-                output::say(&format!("{error}; trying again"));
-                tokio::time::sleep(RETRY_DELAY).await;
+        let workflow = match stream.next().await? {
+            StreamItem::Workflow(workflow) => workflow,
+            // The answer says why.
+            StreamItem::Gone(_) => Box::new(client.get_workflow(id, None).await?),
+            StreamItem::Interrupted(why) => {
+                output::say(&format!("{why}; trying again"));
                 continue;
             }
+            _ => continue,
         };
         screen.show(client, &workflow).await?;
         if workflow.summary.status != WorkflowStatus::Running {
             return Ok(show::ending(&workflow));
         }
-        wait = Some(POLL);
     }
 }
 
