@@ -40,7 +40,7 @@ pub(crate) use self::bench::{BenchArgs, BenchStore, Part};
 pub(crate) use self::bulk::{BulkArgs, BulkCommand, BulkIdArgs, BulkListArgs, BulkStatusArgs};
 pub(crate) use self::dlq::{DlqActionArgs, DlqCommand, DlqGroupsArgs, DlqListArgs, DlqReplayArgs};
 pub(crate) use self::doctor::DoctorArgs;
-pub(crate) use self::event::{EventCommand, EventResumeArgs, EventSinksArgs, EventTailArgs};
+pub(crate) use self::event::{EventCommand, EventSinksArgs, EventTailArgs, SinkArgs};
 pub(crate) use self::filter::FilterArgs;
 pub(crate) use self::handler::{HandlerCommand, HandlerListArgs, HandlerShowArgs};
 pub(crate) use self::id::TaskRef;

@@ -73,6 +73,12 @@ impl Client {
         let url = self.url(&["v1", "sinks", name, "resume"]);
         self.call(Method::POST, url, Some("{}".into()), Duration::ZERO).await
     }
+
+    /// Removes a sink for good: nothing is kept for it any more.
+    pub async fn remove_sink(&self, name: &str) -> Result<(), Error> {
+        let url = self.url(&["v1", "sinks", name]);
+        self.accepted(Method::DELETE, url, None, Duration::ZERO).await.map(drop)
+    }
 }
 
 impl EventStream {

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
 use duly_client::wire::{SinkList, SinkView};
 use duly_core::event::SinkName;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,7 +18,10 @@ use crate::{body, fields};
 
 /// The routes of this noun.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list_sinks)).routes(routes!(resume_sink))
+    OpenApiRouter::new()
+        .routes(routes!(list_sinks))
+        .routes(routes!(resume_sink))
+        .routes(routes!(remove_sink))
 }
 
 /// List sinks
@@ -63,7 +67,7 @@ pub(crate) async fn resume_sink(
 ) -> Result<Json<SinkView>, ApiError> {
     let body = body::read_optional_json(&app, request).await?;
     fields::expect_no_fields(&body.bytes)?;
-    let name = name.ok().and_then(|Path(name)| SinkName::new(&name).ok()).ok_or_else(absent)?;
+    let name = sink_name(name)?;
     if !app.acting(&caller).resume_sink(&name).await? {
         return Err(absent());
     }
@@ -71,6 +75,30 @@ pub(crate) async fn resume_sink(
     let mut sinks = app.engine.list_sinks().await?.into_iter();
     let sink = sinks.find(|it| it.sink.name == name).ok_or_else(absent)?;
     Ok(Json(SinkView::new(sink, now)))
+}
+
+/// Remove a sink
+///
+/// Nothing is kept for it any more. One that a node still has in its configuration comes back with the next
+/// start of that node, and one that keeps events for readers with the next reader. For admins of the
+/// installation.
+#[utoipa::path(
+    delete, path = "/sinks/{name}", operation_id = "remove_sink", tag = "events",
+    extensions(("x-duly-access" = json!(Access::InstallationAdmin))),
+    params(("name" = String, Path, description = "The sink's name")),
+    responses((status = 204, description = "It is gone"), InstallationOnly, SinkNotFound),
+)]
+pub(crate) async fn remove_sink(
+    State(app): State<App>,
+    caller: Caller,
+    name: PathId,
+) -> Result<StatusCode, ApiError> {
+    let removed = app.acting(&caller).remove_sink(&sink_name(name)?).await?;
+    if removed { Ok(StatusCode::NO_CONTENT) } else { Err(absent()) }
+}
+
+fn sink_name(name: PathId) -> Result<SinkName, ApiError> {
+    name.ok().and_then(|Path(name)| SinkName::new(&name).ok()).ok_or_else(absent)
 }
 
 fn absent() -> ApiError {

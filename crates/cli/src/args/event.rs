@@ -11,7 +11,9 @@ pub(crate) enum EventCommand {
     /// List the sinks that receive events, and how far behind they are
     Sinks(EventSinksArgs),
     /// Let a suspended sink receive events again, from now on
-    Resume(EventResumeArgs),
+    Resume(SinkArgs),
+    /// Remove a sink that no node serves any more: no event is kept for it
+    Remove(SinkArgs),
 }
 
 #[derive(Debug, Args)]
@@ -35,7 +37,7 @@ pub(crate) struct EventSinksArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct EventResumeArgs {
+pub(crate) struct SinkArgs {
     /// Name of the sink
     #[arg(value_name = "NAME")]
     pub(crate) name: String,

@@ -12,6 +12,7 @@ pub(crate) fn run(command: EventCommand) -> anyhow::Result<Ending> {
             EventCommand::Tail(args) => tail::run(&args).await,
             EventCommand::Sinks(args) => sinks::list(&args).await,
             EventCommand::Resume(args) => sinks::resume(&args).await,
+            EventCommand::Remove(args) => sinks::remove(&args).await,
         }
     })
 }

@@ -1,7 +1,9 @@
 //! Sinks: who receives events.
 
 use super::reader::Reader;
-use crate::support::{ask, get, post, router};
+use axum::http::Method;
+
+use crate::support::{ask, get, post, request, router};
 
 #[tokio::test]
 async fn the_stream_of_a_tenant_is_a_sink() {
@@ -15,6 +17,9 @@ async fn the_stream_of_a_tenant_is_a_sink() {
     assert!(sink["suspended"].is_null() && sink["relay"].is_null(), "{sink}");
     let resumed = ask(&router, post("/sinks/duly.stream:default/resume", "{}")).await;
     assert_eq!((resumed.status.as_u16(), &resumed.json()["name"]), (200, &sink["name"]));
+    let remove = || request(Method::DELETE, "/sinks/duly.stream:default", &[]);
+    assert_eq!(ask(&router, remove()).await.status, 204);
+    assert_eq!(ask(&router, remove()).await.problem().1, "SINK_NOT_FOUND");
 }
 
 #[tokio::test]

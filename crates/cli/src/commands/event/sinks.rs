@@ -2,7 +2,7 @@
 
 use duly_client::wire::SinkView;
 
-use crate::args::{EventResumeArgs, EventSinksArgs, Output};
+use crate::args::{EventSinksArgs, Output, SinkArgs};
 use crate::commands::connect;
 use crate::exit::Ending;
 use crate::output::{self, Paint};
@@ -29,7 +29,7 @@ pub(super) async fn list(args: &EventSinksArgs) -> anyhow::Result<Ending> {
     Ok(Ending::Ok)
 }
 
-pub(super) async fn resume(args: &EventResumeArgs) -> anyhow::Result<Ending> {
+pub(super) async fn resume(args: &SinkArgs) -> anyhow::Result<Ending> {
     let sink = connect(&args.client)?.resume_sink(&args.name).await?;
     match args.client.output {
         Output::Json => output::json(&sink)?,
@@ -37,6 +37,12 @@ pub(super) async fn resume(args: &EventResumeArgs) -> anyhow::Result<Ending> {
         Output::Id => output::data(&sink.name)?,
     }
     output::say("next: duly event sinks");
+    Ok(Ending::Ok)
+}
+
+pub(super) async fn remove(args: &SinkArgs) -> anyhow::Result<Ending> {
+    connect(&args.client)?.remove_sink(&args.name).await?;
+    output::say(&format!("removed {}; next: duly event sinks", args.name));
     Ok(Ending::Ok)
 }
 
