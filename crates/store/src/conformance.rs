@@ -456,6 +456,7 @@ macro_rules! conformance {
                 a_lost_worker_shows,
                 a_cancel_tells_of_the_epoch_that_it_raises,
                 a_workflow_and_its_children_show,
+                what_comes_with_an_outcome_shows,
                 a_change_that_is_refused_has_no_event,
                 only_what_is_wanted_is_kept,
                 tasks_of_the_system_have_none,

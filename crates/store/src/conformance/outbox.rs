@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duly_core::event::{About, Event, EventKind, Kinds, Position, SinkName, Subscription};
 use duly_core::id::TaskId;
-use duly_core::lease::{Finished, Outcome};
+use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::limits::EVENTS_PER_ROW;
 use duly_core::name::{QueueName, TenantName, TypeName};
 use duly_core::ports::store::{
@@ -18,7 +18,7 @@ use duly_core::progress::Progress;
 use duly_core::schedule::{Overlap, SkipReason};
 use duly_core::settings::Settings;
 use duly_core::task::NewTask;
-use duly_core::workflow::Condition;
+use duly_core::workflow::{Condition, Dependency, Links};
 
 use super::Harness;
 use super::harness::{fail, retry, success};
@@ -222,6 +222,24 @@ pub async fn a_workflow_and_its_children_show(harness: Harness) {
     );
     let data: serde_json::Value = serde_json::from_str(&told[1].1).unwrap();
     assert_eq!(data["status"], "SUCCESS");
+}
+
+pub async fn what_comes_with_an_outcome_shows(harness: Harness) {
+    subscribe_to_all(&harness, "all").await;
+    let session = harness.session(&["email"]).await;
+    let parent = harness.submit_one(harness.task("email")).await;
+    let lease = harness.claim_one(session).await;
+    let dependencies = vec![Dependency { parent, on: Condition::Success }];
+    let links = Some(Arc::new(Links { dependencies, ..Links::default() }));
+    let child = NewTask { links, ..harness.task("email") };
+    let id = child.id;
+    let finish =
+        Finish { then: Some(Arc::from([child])), ..Finish::new(parent, lease.epoch, success()) };
+    assert_eq!(harness.finish(session, vec![finish]).await, [Finished::Done]);
+    let last = of_task(&harness, "all", parent).await.pop();
+    assert_eq!(last, Some((TaskSucceeded, 1, 1)));
+    let expected = [(TaskCreated, 1, 0), (TaskUnblocked, 1, 0)];
+    assert_eq!(of_task(&harness, "all", id).await, expected, "its parent ends with it");
 }
 
 pub async fn a_change_that_is_refused_has_no_event(harness: Harness) {

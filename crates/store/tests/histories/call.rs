@@ -8,10 +8,10 @@ use duly_core::name::{QueueName, TenantName};
 use duly_core::ports::store::{
     CancelTasks, Controlled, CountTasks, DeadGroup, Decide, Decided, DeleteSchedule, DeleteTasks,
     EditTask, Ending, Exchange, ExtendLeases, Extended, Graph, GroupDead, Heartbeat, ListDead,
-    ListTasks, LogPage, OpenSession, Parent, PauseQueue, Put, PutSchedule, PutSettings,
+    ListTasks, LogPage, OpenSession, Parent, PauseQueue, Put, PutSchedule, PutSettings, PutSink,
     QueuePosition, QueueState, ReadLogs, Reap, ReplayTasks, ReplayedDownstream, Report, Reported,
-    RetryTasks, ScheduleChange, Store, Submit, Submitted, SubmittedWorkflow, Sweep, SwitchSchedule,
-    TaskCount, WorkflowChange,
+    RetryTasks, ScheduleChange, SinkChange, Store, Submit, Submitted, SubmittedWorkflow, Sweep,
+    SwitchSchedule, TaskCount, WorkflowChange,
 };
 use duly_core::schedule::Schedule;
 use duly_core::task::{Attempt, Task};
@@ -61,6 +61,7 @@ pub(crate) enum Call {
     DeleteSchedule(DeleteSchedule),
     Decide(Vec<Decide>),
     SchedulesChanged(u64),
+    Listen(PutSink),
 }
 
 /// An answer, as far as it means anything: what is a hint or has no order is left out or sorted.
@@ -105,6 +106,7 @@ pub(crate) enum Answer {
     Schedule(ScheduleChange),
     Decided(Vec<Decided>),
     Schedules(Vec<Schedule>),
+    Sink(SinkChange),
 }
 
 /// The beats that a session was seen at, oldest first. They are tokens: another store has others.
@@ -164,6 +166,7 @@ pub(crate) async fn ask(store: &dyn Store, beats: &Beats, call: Call) -> Answer 
             }
         }
         Call::Settings(put) => Answer::Put(store.put_settings(put).await.unwrap()),
+        Call::Listen(sink) => Answer::Sink(store.put_sink(sink).await.unwrap()),
         order @ (Call::PutSchedule(_)
         | Call::SwitchSchedule(_)
         | Call::DeleteSchedule(_)

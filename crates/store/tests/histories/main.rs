@@ -9,6 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
 
 mod call;
+mod events;
 mod known;
 mod meaning;
 mod reading;

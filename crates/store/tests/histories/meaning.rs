@@ -23,6 +23,7 @@ use duly_core::time::Timestamp;
 use duly_core::workflow::{Condition, Dependency, Links, Membership, NewWorkflow};
 
 use crate::call::Call;
+use crate::events::sink;
 use crate::known::{Known, pick, tenant};
 use crate::step::{
     ClaimStep, EditStep, FinishStep, How, LogStep, OpenStep, ReplayStep, ReportStep, Step,
@@ -107,6 +108,7 @@ impl Known {
             | Step::OrderWorkflow { .. }
             | Step::ReplayDownstream { .. }
             | Step::Cascade) => return self.about_workflows(step),
+            Step::Listen { deleted } => Call::Listen(sink(deleted)),
             Step::Schedule(step) => self.about_schedules(step),
             Step::Read(read) => self.read(read),
             Step::Again { back } => pick(&self.calls, back)?.clone(),

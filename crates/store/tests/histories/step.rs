@@ -306,6 +306,10 @@ pub(crate) enum Step {
     },
     Cascade,
     Schedule(ScheduleStep),
+    /// Whether the sink of events is told of deleted tasks.
+    Listen {
+        deleted: bool,
+    },
     Read(ReadStep),
     /// One of the last calls once more, word for word.
     Again {

@@ -66,6 +66,7 @@ fn step() -> BoxedStrategy<Step> {
             .prop_map(|(what, foreign)| Step::ReplayDownstream { what, foreign }),
         6 => Just(Step::Cascade),
         12 => schedule(),
+        1 => any::<bool>().prop_map(|deleted| Step::Listen { deleted }),
         12 => read().prop_map(Step::Read),
         9 => (0..4_u8).prop_map(|back| Step::Again { back }),
         9 => advance().prop_map(Step::Advance),
@@ -224,7 +225,7 @@ fn finish() -> impl Strategy<Value = FinishStep> {
         2 => Just(How::Fail),
         2 => Just(How::Release),
     ];
-    let then = prop_oneof![6 => Just(0), 1 => 1..3_u8];
+    let then = prop_oneof![4 => Just(0), 1 => 1..3_u8];
     (which(), how, of(log()), then).prop_map(|(which, how, log, then)| FinishStep {
         which,
         how,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use duly_core::event::EventKind;
 use duly_core::filter::Filter;
 use duly_core::id::TaskId;
 use duly_core::lease::{Finish, Finished, Outcome};
@@ -26,7 +27,7 @@ pub(crate) struct Tally {
 }
 
 /// What must be seen, and how often in a thousand histories.
-const INTERESTING: [(&str, u64); 53] = [
+const INTERESTING: [(&str, u64); 62] = [
     ("submit HandedOff", 200),
     ("submit HandedOff again", 20),
     ("submit Replayed", 200),
@@ -80,6 +81,15 @@ const INTERESTING: [(&str, u64); 53] = [
     ("slot BUFFERED", 5),
     ("slot MISSED", 20),
     ("slot that replaced another", 10),
+    ("event task.unblocked", 50),
+    ("event task.lost", 200),
+    ("event task.retried", 50),
+    ("event task.released", 100),
+    ("event task.progressed", 100),
+    ("event task.deleted", 50),
+    ("event workflow.ended", 40),
+    ("event schedule.skipped", 20),
+    ("event queue.resumed", 20),
 ];
 /// With fewer histories the numbers scatter more, and a quarter of what is expected will do.
 const MANY: u64 = 1000;
@@ -111,6 +121,10 @@ impl Tally {
 
     fn count(&mut self, what: impl Into<String>) {
         *self.seen.entry(what.into()).or_default() += 1;
+    }
+
+    pub(crate) fn note_events(&mut self, kinds: impl Iterator<Item = EventKind>) {
+        kinds.for_each(|kind| self.count(format!("event {kind}")));
     }
 
     pub(crate) fn note_crash(&mut self, known: &Known) {

@@ -16,6 +16,7 @@ use duly_store::clock::ManualClock;
 use duly_store::memory::MemoryStore;
 
 use crate::call::{Answer, Beats, Call, ask};
+use crate::events::{Reader, sink};
 use crate::known::{Known, Worker, tenant};
 use crate::schedules::name;
 use crate::step::{Step, Why};
@@ -31,6 +32,7 @@ pub(crate) struct World<S> {
     subject: S,
     clocks: [Arc<ManualClock>; 2],
     beats: [Beats; 2],
+    readers: [Reader; 2],
     known: Known,
     pub(crate) tally: Tally,
 }
@@ -53,14 +55,19 @@ async fn last_entries(store: &dyn Store) -> Vec<AuditEntry> {
 impl<S: Subject> World<S> {
     pub(crate) async fn new() -> Self {
         let clocks = [clock(), clock()];
-        Self {
+        let world = Self {
             memory: Arc::new(MemoryStore::new(clocks[0].clone(), RULES)),
             subject: S::new(&clocks[1]).await,
             beats: [Beats::new(), Beats::new()],
+            readers: Default::default(),
             known: Known::new(clocks[0].now()),
             tally: Tally::default(),
             clocks,
+        };
+        for store in world.stores() {
+            store.put_sink(sink(true)).await.unwrap();
         }
+        world
     }
 
     fn stores(&self) -> [Arc<dyn Store>; 2] {
@@ -205,6 +212,7 @@ impl<S: Subject> World<S> {
             assert_eq!(found, expected, "the store's workflow (left) differs after {after:?}");
         }
         self.compare_schedules(after).await;
+        self.compare_events(after).await;
         let (expected, found) = (last_entries(&*model).await, last_entries(&*subject).await);
         assert_eq!(found, expected, "the store's audit log (left) differs after {after:?}");
         let ids: Vec<_> = self.known.state.keys().copied().collect();
@@ -235,6 +243,20 @@ impl<S: Subject> World<S> {
             let found = subject.slot_records(&owner, &name).await.unwrap();
             assert_eq!(found, records, "the store's slots (left) differ after {after:?}");
             self.known.schedules[place] = expected;
+        }
+    }
+
+    /// Both stores have told the same of what has just happened.
+    async fn compare_events(&mut self, after: &(dyn fmt::Debug + Sync)) {
+        let [model, subject] = self.stores();
+        let expected = self.readers[0].read(&*model).await;
+        let found = self.readers[1].read(&*subject).await;
+        assert_eq!(found, expected, "the store's events (left) differ after {after:?}");
+        self.tally.note_events(expected.kinds());
+        if Reader::passes(self.tally.steps) {
+            for (reader, store) in self.readers.iter().zip([model, subject]) {
+                reader.pass(&*store).await;
+            }
         }
     }
 

@@ -95,13 +95,13 @@ impl<'a> Stored<'a> {
 }
 
 /// Stores a task that is tied to others: its edges and its part in a workflow too. It waits, or is
-/// BLOCKED until its parents have ended. Whether it is new.
+/// BLOCKED until its parents have ended. Nothing if it is not new.
 pub(in crate::sqlite) fn stored_linked(
     scope: &mut Scope<'_>,
     task: &NewTask,
     lane: LaneId,
-) -> Result<bool> {
-    let Some(tied) = &task.links else { return Ok(false) };
+) -> Result<Option<Status>> {
+    let Some(tied) = &task.links else { return Ok(None) };
     let run_at = task.due_at(scope.now).millis();
     let inline = task.payload.len() <= row::INLINE_PAYLOAD_BYTES;
     let inserted = scope.connection.prepare_cached(INSERT_LINKED)?.execute(params![
@@ -120,7 +120,7 @@ pub(in crate::sqlite) fn stored_linked(
         tied.workflow.as_ref().map(|it| *it.id.as_bytes()),
     ])?;
     if inserted == 0 {
-        return Ok(false);
+        return Ok(None);
     }
     if !inline {
         insert_payload(scope, task)?;
@@ -130,13 +130,13 @@ pub(in crate::sqlite) fn stored_linked(
     let (open, broken) = tie(scope, task)?;
     if open == 0 && !is_held_back(scope, task)? {
         scope.wait(range, run_at, task.id.as_bytes())?;
-        return Ok(true);
+        return Ok(Some(Status::Pending));
     }
     let block = "/* stored.block */ UPDATE task SET status = 0 WHERE id = ?";
     scope.connection.prepare_cached(block)?.execute([task.id.as_bytes()])?;
     let delay = row::encode_duration(task.delay);
     blocked(scope, Blocked { task: task.id, range }, (open, broken), delay)?;
-    Ok(true)
+    Ok(Some(Status::Blocked))
 }
 
 /// Whether a task stays BLOCKED although its parents have ended: nothing of a cancelled workflow is

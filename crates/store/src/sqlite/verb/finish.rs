@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use duly_core::id::SessionId;
+use duly_core::event::EventKind;
+use duly_core::id::{SessionId, TaskId};
 use duly_core::lease::{Finish, Finished, Outcome};
 use duly_core::ports::store::Exchange;
 use duly_core::state::Status;
@@ -48,7 +49,7 @@ fn one(scope: &mut Scope<'_>, ended: &mut Ended<'_>, item: &Finish) -> Result<Fi
         Outcome::Success { result } => {
             let ended = ended.succeed(scope, item, result.as_deref())?;
             if let (true, Some(then)) = (ended, &item.then) {
-                store_then(scope, then)?;
+                store_then(scope, item.task, then)?;
             }
             ended
         }
@@ -67,11 +68,15 @@ fn one(scope: &mut Scope<'_>, ended: &mut Ended<'_>, item: &Finish) -> Result<Fi
     refusal(scope, session, item)
 }
 
-/// Stores the tasks that come with an outcome.
-fn store_then(scope: &mut Scope<'_>, tasks: &[NewTask]) -> Result<()> {
+/// Stores the tasks that come with the outcome of a task. Those that depend on it count as BLOCKED until that
+/// moment.
+fn store_then(scope: &mut Scope<'_>, parent: TaskId, tasks: &[NewTask]) -> Result<()> {
     for task in tasks {
         let lane = scope.index.lane_beyond_limit(scope.connection, &task.lane)?;
-        stored_linked(scope, task, lane)?;
+        let waits = stored_linked(scope, task, lane)? == Some(Status::Pending);
+        if waits && task.dependencies().iter().any(|it| it.parent == parent) {
+            scope.tell(EventKind::TaskUnblocked, task.id)?;
+        }
     }
     Ok(())
 }
