@@ -16,6 +16,10 @@ def before_call(_context, case, **_kwargs):
     wait = query.get("wait")
     if isinstance(wait, str) and re.fullmatch(r"[0-9.]+(ms|s|m)|PT[0-9.]+[SM]", wait):
         query["wait"] = f"{int(SHORT * 1000)}ms"
+    if case.operation.path.endswith("/events"):
+        # A stream ends when it is asked to, or never.
+        query.setdefault("wait", f"{int(SHORT * 1000)}ms")
+        case.query = query
     body = case.body
     if isinstance(body, dict) and isinstance(body.get("waitSeconds"), (int, float)):
         if SHORT < body["waitSeconds"] <= 60:

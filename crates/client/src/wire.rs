@@ -69,7 +69,7 @@ pub use settings::{
     SettingsRequest, SettingsVersion, SettingsView,
 };
 pub use sink::{RelayView, SinkList, SinkView, SuspensionView};
-pub use stream::{QueueStatsView, StatsTotals, StatsView, StreamClosed, TopicGone};
+pub use stream::{QueueStatsView, StatsTotals, StatsView, StreamClosed, StreamMessage, TopicGone};
 pub use submit::{Backoff, SubmitRequest};
 pub use task::{TaskError, TaskPage, TaskView, Warning};
 pub use tenant::{

@@ -10,9 +10,10 @@ use duly_core::state::Status;
 use duly_testkit::proxy::Proxy;
 use duly_testkit::wait::{PATIENCE, eventually, within};
 use duly_testkit::{Server, command};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::DULY;
 
@@ -71,27 +72,52 @@ impl World {
     }
 }
 
-struct Following {
+pub(crate) struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    /// What it has said, where a test listens.
+    said: Option<Lines<BufReader<ChildStderr>>>,
 }
 
 impl Following {
-    fn start(command: &[&str], server: &str) -> anyhow::Result<Self> {
+    pub(crate) fn start(command: &[&str], server: &str) -> anyhow::Result<Self> {
         let mut child = Command::new(DULY);
         child.args(command).args(["--server", server]).kill_on_drop(true);
         child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = child.spawn()?;
         let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
-        Ok(Self { child, lines })
+        Ok(Self { child, lines, said: None })
     }
 
-    async fn line(&mut self) -> anyhow::Result<Option<String>> {
+    /// Waits until it has said this.
+    pub(crate) async fn until_told(&mut self, words: &str) -> anyhow::Result<()> {
+        if let Some(stderr) = self.child.stderr.take() {
+            self.said = Some(BufReader::new(stderr).lines());
+        }
+        let said = self.said.as_mut().context("no talk")?;
+        let is_told = async {
+            while let Some(line) = said.next_line().await? {
+                if line.contains(words) {
+                    return Ok(());
+                }
+            }
+            anyhow::bail!("it ended")
+        };
+        within("it says what it does", is_told).await?
+    }
+
+    /// Presses Ctrl-C.
+    pub(crate) fn interrupt(&self) -> anyhow::Result<()> {
+        let id = self.child.id().context("it has ended")?.try_into()?;
+        Ok(kill_process(Pid::from_raw(id).context("no process has the id 0")?, Signal::INT)?)
+    }
+
+    pub(crate) async fn line(&mut self) -> anyhow::Result<Option<String>> {
         Ok(within("the next line", self.lines.next_line()).await??)
     }
 
     /// The lines that are left, the exit code, and what it said.
-    async fn end(mut self) -> anyhow::Result<(Vec<String>, Option<i32>, String)> {
+    pub(crate) async fn end(mut self) -> anyhow::Result<(Vec<String>, Option<i32>, String)> {
         let mut rest = Vec::new();
         while let Some(line) = self.line().await? {
             rest.push(line);
@@ -136,16 +162,7 @@ async fn a_log_is_followed_through_a_restart_of_the_server() -> anyhow::Result<(
     assert_eq!(log.line().await?.as_deref(), Some("one"));
     let World { server, gate, _data: data, .. } = world;
     server.kill().await?;
-    let mut said = BufReader::new(log.child.stderr.take().context("no talk")?).lines();
-    let is_told = async {
-        while let Some(line) = said.next_line().await? {
-            if line.contains("retrying") {
-                return Ok(());
-            }
-        }
-        anyhow::bail!("it ended")
-    };
-    within("it says that the server is away", is_told).await??;
+    log.until_told("retrying").await?;
     std::fs::write(gate, "")?;
     let server = Server::start(Path::new(DULY), data.path(), &shell).await?;
     proxy.lead_to(server.url())?;

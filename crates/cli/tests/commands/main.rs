@@ -6,6 +6,7 @@ mod bench;
 mod columns;
 mod dead_letters;
 mod doctor;
+mod events;
 mod examples;
 mod handlers;
 mod import;

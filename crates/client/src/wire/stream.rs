@@ -5,6 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use super::{Count, QueueView};
 
+/// A message of a stream, as server-sent events write it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StreamMessage {
+    /// `stats`, `task`, `workflow`, `event`, `gone`, `reset` or `closed`.
+    #[cfg_attr(
+        feature = "openapi",
+        schema(pattern = "^(stats|task|workflow|event|gone|reset|closed)$", example = "event")
+    )]
+    pub event: String,
+    /// The place of a message of the full stream; others have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// JSON: by the name of the message a StatsView, Task, Workflow, CloudEvent, TopicGone, empty object or
+    /// StreamClosed.
+    pub data: String,
+}
+
 /// The queues of a tenant at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use duly_client::wire::StreamMessage;
 use duly_core::event::Position;
 use duly_core::filter::EventFilter;
 use duly_engine::events::Begin;
@@ -60,7 +61,7 @@ const OF_EVENTS: [&str; 3] = ["filter", "since", "lastEventId"];
             description = "The same as the header `Duly-Tenant`, for clients that send none"),
     ),
     responses(
-        (status = 200, description = "The stream", content_type = "text/event-stream", body = String),
+        (status = 200, description = "The stream", content_type = "text/event-stream", body = StreamMessage),
         InvalidPosition,
         TooManyStreams,
     ),
