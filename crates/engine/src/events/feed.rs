@@ -1,7 +1,7 @@
 //! Follows a tenant's events from a place on.
 //!
 //! A reader from an older place reads the store until it has caught up, and the ring of the
-//! [`Tail`](super::tail::Tail) from then on. Between the two it has to know what it has read already, since
+//! [`Tail`] from then on. Between the two it has to know what it has read already, since
 //! the order of its own reads and the order of the ring may differ. It asks the tail to catch up, which
 //! names a number: all that was committed before is in the ring before that number. Then it reads the store
 //! to its end, and remembers what it reads. From that number on, the ring has what was committed later, and
