@@ -102,6 +102,8 @@ pub struct NodeData {
     /// Its id.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub node_id: NodeId,
+    /// Its name.
+    pub name: String,
 }
 
 /// Another node leads.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duly_core::event::{Event, Place, Position};
-use duly_core::id::WorkflowId;
+use duly_core::id::{NodeId, WorkflowId};
 use duly_core::name::{Lane, QueueName, ScheduleName, TenantName, TypeName};
 use duly_core::schedule::{SkipReason, SlotRun};
 use duly_core::workflow::WorkflowStatus;
@@ -96,6 +96,10 @@ fn the_data_of_events_is_of_their_types() {
     assert_data_is::<SettingsChangedData>(Event::settings_changed(2, AT));
     assert_data_is::<QueuePausedData>(Event::queue_paused(&tenant, &queue, "full", AT));
     assert_data_is::<QueueResumedData>(Event::queue_resumed(&tenant, &queue, AT));
+    let node = NodeId::from_bytes([1; 16]);
+    assert_data_is::<NodeData>(Event::node_joined(node, "one", AT));
+    assert_data_is::<NodeData>(Event::node_left(node, "one", AT));
+    assert_data_is::<LeaderChangedData>(Event::leader_changed(node, 7, AT));
 }
 
 #[test]
