@@ -180,3 +180,21 @@ EXCEPTION WHEN lock_not_available THEN
     RETURN NULL;
 END
 $$;
+
+-- Makes events and sinks readable that a copy of the database has brought from a server which was further on:
+-- there, transactions had higher ids, and a position says of those to come here that it knows them. All
+-- stored events become those of this transaction, and these sinks receive them again. `before` is a
+-- snapshot that was taken before. Runs with the rights of the owner of the tables, as duly.empty_segment.
+CREATE OR REPLACE FUNCTION duly.adopt_events(before pg_snapshot) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    present constant xid8 := pg_snapshot_xmax(before);
+BEGIN
+    UPDATE duly.outbox o SET made_in = pg_current_xact_id() WHERE o.made_in >= present;
+    UPDATE duly.sink s
+    SET seen = before, low = 0, high = 0, number = 0, index = 0, next_seen = NULL, next_low = NULL,
+        next_high = NULL, next_at = NULL
+    WHERE pg_snapshot_xmax(coalesce(s.next_seen, s.seen)) > present;
+    DELETE FROM duly.event_mark m WHERE pg_snapshot_xmax(m.seen) > present;
+END
+$$;

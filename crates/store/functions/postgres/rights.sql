@@ -9,7 +9,7 @@ DECLARE
     role    text;
 BEGIN
     REVOKE ALL ON FUNCTION duly.make_day, duly.drop_day, duly.submit, duly.finish,
-        duly.forget_audit, duly.empty_segment FROM PUBLIC;
+        duly.forget_audit, duly.empty_segment, duly.adopt_events FROM PUBLIC;
     FOREACH role IN ARRAY roles LOOP
         BEGIN
             IF to_regrole(role) IS NULL THEN
@@ -37,8 +37,8 @@ BEGIN
         REVOKE UPDATE, DELETE, TRUNCATE ON duly.outbox, duly.outbox_0, duly.outbox_1, duly.outbox_2,
             duly.outbox_3 FROM duly_engine;
         GRANT USAGE, SELECT ON SEQUENCE duly.event_number TO duly_engine;
-        GRANT EXECUTE ON FUNCTION duly.make_day, duly.drop_day, duly.forget_audit, duly.empty_segment
-            TO duly_engine;
+        GRANT EXECUTE ON FUNCTION duly.make_day, duly.drop_day, duly.forget_audit, duly.empty_segment,
+            duly.adopt_events TO duly_engine;
         -- To see whether the disk has room again.
         EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO duly_engine', current_database());
     END IF;

@@ -513,6 +513,7 @@ async fn a_node_need_not_own_the_events() {
         ("duly_application", "SELECT FROM duly.outbox"),
         ("duly_application", "SELECT duly.empty_segment(0::smallint)"),
         ("duly_query", "SELECT duly.empty_segment(0::smallint)"),
+        ("duly_query", "SELECT duly.adopt_events(pg_current_snapshot())"),
     ] {
         client.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
         let error = client.batch_execute(statement).await.unwrap_err();
@@ -525,6 +526,30 @@ async fn a_node_need_not_own_the_events() {
         .unwrap();
     reader.catch_up(10).await;
     assert_eq!(reader.seen.len(), 2, "what an application submits is told, too");
+}
+
+/// In a copy of the database by the server's tools, ids of transactions are those of the other server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_on_a_server_with_lower_ids_goes_on() {
+    let Some(world) = World::new().await else { return };
+    let sink = world.subscribe("all").await;
+    let stored = world.one(1).await;
+    let (client, _driver) = world.scratch.connect().await;
+    let copied = "UPDATE duly.outbox SET made_in = '99999999998';
+        UPDATE duly.sink SET seen = '99999999999:99999999999:'";
+    client.batch_execute(copied).await.unwrap();
+    assert_eq!(world.events(&sink, None, 10).await, Events::Gone);
+    world.nodes[0].tidy_events(LIMITS).await.unwrap();
+    let mut reader = Reader::new(&world, &sink);
+    reader.catch_up(10).await;
+    assert_eq!(reader.of(stored), [TaskCreated]);
+    let new = world.one(2).await;
+    reader.catch_up(10).await;
+    assert_eq!(reader.of(new), [TaskCreated]);
+    assert_eq!(reader.seen.len(), 2);
+    let held = world.hold(&sink).await;
+    world.pass(&held, reader.place.clone().unwrap().parse().unwrap()).await;
+    assert_eq!(world.nodes[0].tidy_events(LIMITS).await.unwrap().removed, 2);
 }
 
 /// One event that cannot be read must not hold back the others.

@@ -28,6 +28,7 @@ impl PostgresStore {
         if is_empty(&client).await? {
             return Ok(Tidied::default());
         }
+        adopt(&client).await?;
         self.mark(&client).await?;
         drop(client);
         let Cleared { expired, suspended } = self.run(&Clear(order)).await?;
@@ -67,6 +68,25 @@ async fn is_empty(client: &Client) -> Result<bool> {
         AND NOT EXISTS (SELECT FROM duly.outbox) AND NOT EXISTS (SELECT FROM duly.event_mark)";
     let statement = client.prepare_cached(select).await?;
     Ok(client.query_one(&statement, &[]).await?.try_get(0)?)
+}
+
+/// Looks whether the database was copied from a server that was further on. A row that is to be seen has
+/// its id from below the snapshot that sees it, unless it was copied.
+async fn adopt(client: &Client) -> Result<()> {
+    let select = "/* outbox.is_copied */ SELECT v.now::text FROM (SELECT pg_current_snapshot() AS now) v
+        WHERE EXISTS (SELECT FROM duly.sink s
+                      WHERE pg_snapshot_xmax(coalesce(s.next_seen, s.seen)) > pg_snapshot_xmax(v.now))
+           OR EXISTS (SELECT FROM duly.outbox o WHERE o.made_in >= pg_snapshot_xmax(v.now))";
+    let statement = client.prepare_cached(select).await?;
+    let Some(copied) = client.query_opt(&statement, &[]).await? else { return Ok(()) };
+    let before: String = copied.try_get(0)?;
+    tracing::warn!(
+        "the database was copied from another server: sinks receive stored events again"
+    );
+    let adopt = "/* outbox.adopt */ SELECT duly.adopt_events($1::text::pg_snapshot)";
+    let statement = client.prepare_cached(adopt).await?;
+    client.query_one(&statement, &[&before]).await?;
+    Ok(())
 }
 
 struct Clear(TidyEvents);
