@@ -25,7 +25,7 @@ impl Stream {
         let reader = BufReader::with_capacity(4096, stream);
         let mut open = Self { reader, line: String::new(), clock: SystemClock::default() };
         let status = open.next_line().await?.to_owned();
-        if !status.starts_with("HTTP/1.1 200") {
+        if !status.contains(" 200 ") {
             bail!("unexpected answer: {status}");
         }
         while !open.next_line().await?.trim().is_empty() {}
