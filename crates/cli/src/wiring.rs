@@ -27,7 +27,8 @@ pub(crate) use duly_store::postgres::database::{Database, Hold};
 pub(crate) use duly_store::postgres::schema::Migration;
 use duly_store::sqlite::{Restored, SqliteStore};
 use duly_worker::fetch::Document;
-use duly_worker::handlers::Shell;
+use duly_worker::handlers::{Email, Shell};
+use duly_worker::mail::{Mailer, Outbox, Templates};
 use duly_worker::{Guard, Registry, handlers};
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
@@ -49,6 +50,8 @@ pub(crate) type Embedded = SqliteStore;
 
 /// The database in a data directory.
 pub(crate) const DATABASE: &str = "duly.db";
+/// The folder of a data directory that takes mails.
+const OUTBOX: &str = "outbox";
 /// How long handlers may continue after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -126,6 +129,9 @@ impl Node {
     async fn start_worker(&self, plan: &Plan, random: Arc<dyn Random>) -> anyhow::Result<()> {
         let guard = guard(plan.outbound.clone(), plan.outbound_ports.clone());
         let mut registry = registry(guard, plan.allow_shell);
+        if let Some(mailer) = &plan.mailer {
+            registry = registry.with("email", Email::new(mailer.clone()));
+        }
         if plan.samples {
             registry = handlers::with_samples(registry);
         }
@@ -246,6 +252,17 @@ pub(crate) fn guard(nets: Vec<IpNet>, ports: Option<Vec<u16>>) -> Guard {
 fn registry(guard: Guard, allow_shell: bool) -> Registry {
     let registry = handlers::builtin(guard);
     if allow_shell { registry.with("shell", Shell::new(std::env::vars_os())) } else { registry }
+}
+
+/// The outbox in a data directory.
+pub(crate) fn outbox(data: &Path) -> Outbox {
+    Outbox::new(data.join(OUTBOX))
+}
+
+/// Keeps mails in a data directory in place of sending them.
+pub(crate) fn outbox_mailer(data: &Path) -> Mailer {
+    let from = "Duly <duly@localhost>".parse().expect("an address");
+    Mailer::outbox(from, Templates::built_in(), outbox(data))
 }
 
 /// The default name of this process: host and pid.

@@ -14,6 +14,7 @@ pub mod history;
 pub mod journal;
 pub mod judge;
 pub mod keys;
+pub mod mail_server;
 pub mod matrix;
 pub mod node;
 pub mod page;
@@ -32,6 +33,7 @@ pub mod trace;
 pub mod wait;
 pub mod worker;
 
+pub use self::mail_server::MailServer;
 pub use self::node::Node;
 pub use self::server::Server;
 pub use self::target::Target;

@@ -1,6 +1,7 @@
 //! The built-in handlers.
 
 mod echo;
+mod email;
 mod flaky;
 mod http;
 mod map;
@@ -10,6 +11,7 @@ mod shell;
 mod sleep;
 
 pub use echo::Echo;
+pub use email::Email;
 pub use flaky::Flaky;
 pub use http::Http;
 pub use map::Map;

@@ -10,6 +10,7 @@ mod examples;
 mod handlers;
 mod import;
 mod logs;
+mod mails;
 mod nodes;
 mod samples;
 mod schedules;

@@ -2,6 +2,7 @@
 
 mod file;
 mod schedules;
+mod smtp;
 #[cfg(test)]
 mod tests;
 
@@ -74,6 +75,10 @@ impl Config {
             outbound,
             outbound_ports,
             allow_shell: args.allow_shell,
+            mailer: file
+                .smtp
+                .map(|smtp| smtp::mailer(smtp, smtp::password_variable()))
+                .transpose()?,
             samples: false,
             tenants: Tenants::ByHeader,
             auth,

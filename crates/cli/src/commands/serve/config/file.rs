@@ -14,6 +14,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::smtp::SmtpFields;
 use crate::args::{self, LogLevel, session_ttl};
 use crate::exit::Usage;
 use crate::wiring::StoreUrl;
@@ -39,6 +40,8 @@ pub(super) struct File {
     pub(super) session: Session,
     #[serde(default)]
     pub(super) outbound: Outbound,
+    /// The server that sends mails.
+    pub(super) smtp: Option<SmtpFields>,
     #[serde(default)]
     pub(super) log: Log,
     /// Those that the leader keeps. Without the key it changes none; with an empty list it deletes those
@@ -203,6 +206,12 @@ where
         ))),
         number => Ok(number),
     }
+}
+
+/// A duration such as `30s`.
+pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    text.map(|text| args::duration(&text).map_err(D::Error::custom)).transpose()
 }
 
 fn ttl<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
