@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use duly_api::{AuthConfig, Authenticator, HostPolicy, KeySource, Tls, TlsFiles};
 use duly_core::limits::PREFETCH;
+use duly_core::name::TenantName;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random;
@@ -27,8 +28,9 @@ pub(crate) use duly_store::postgres::database::{Database, Hold};
 pub(crate) use duly_store::postgres::schema::Migration;
 use duly_store::sqlite::{Restored, SqliteStore};
 use duly_worker::fetch::Document;
-use duly_worker::handlers::{Email, Shell};
+use duly_worker::handlers::{Email, Shell, Sql};
 use duly_worker::mail::{Mailer, Outbox, Templates};
+use duly_worker::sql::{Source, Sources};
 use duly_worker::{Guard, Registry, handlers};
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
@@ -131,6 +133,9 @@ impl Node {
         let mut registry = registry(guard, plan.allow_shell);
         if let Some(mailer) = &plan.mailer {
             registry = registry.with("email", Email::new(mailer.clone()));
+        }
+        if !plan.sources.is_empty() {
+            registry = registry.with("sql", Sql::new(plan.sources.clone()));
         }
         if plan.samples {
             registry = handlers::with_samples(registry);
@@ -263,6 +268,13 @@ pub(crate) fn outbox(data: &Path) -> Outbox {
 pub(crate) fn outbox_mailer(data: &Path) -> Mailer {
     let from = "Duly <duly@localhost>".parse().expect("an address");
     Mailer::outbox(from, Templates::built_in(), outbox(data))
+}
+
+/// The one source of `duly dev`: an empty database, new for every statement.
+pub(crate) fn memory_source() -> Sources {
+    let source = Source::new("sqlite::memory:", vec![TenantName::default_tenant()], false);
+    let source = source.expect("an address");
+    Sources::new([("memory".to_owned(), source)].into())
 }
 
 /// The default name of this process: host and pid.

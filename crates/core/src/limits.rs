@@ -265,3 +265,13 @@ pub const MAIL_BODY_BYTES: usize = 1024 * 1024;
 pub const MAIL_TEMPLATE_FUEL: u64 = 100_000;
 /// Mails that `duly dev` keeps in its outbox.
 pub const OUTBOX_MAILS: usize = 1000;
+/// Rows of the result of a statement, if its task does not say.
+pub const SQL_DEFAULT_ROWS: usize = 1000;
+/// The most rows of such a result.
+pub const SQL_ROWS: usize = 10_000;
+/// Bytes of these rows as JSON text.
+pub const SQL_ROWS_BYTES: usize = 512 * 1024;
+/// Parameters of a statement.
+pub const SQL_PARAMETERS: usize = 1000;
+/// Databases that a node may name for tasks.
+pub const SQL_SOURCES: usize = 100;

@@ -4,6 +4,7 @@
 //! Nothing here looks inside the server: all knowledge of it comes from its interfaces, from the
 //! system, or from the target that its tasks call.
 
+pub mod attempt;
 pub mod bench_page;
 pub mod chaos;
 pub mod command;

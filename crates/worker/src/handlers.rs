@@ -9,6 +9,7 @@ pub mod reference;
 mod samples;
 mod shell;
 mod sleep;
+mod sql;
 
 pub use echo::Echo;
 pub use email::Email;
@@ -18,6 +19,7 @@ pub use map::Map;
 pub use samples::{Sample, with_samples};
 pub use shell::Shell;
 pub use sleep::Sleep;
+pub use sql::Sql;
 
 use crate::outbound::Guard;
 use crate::registry::Registry;

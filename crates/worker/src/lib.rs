@@ -18,6 +18,7 @@ pub mod mail;
 mod notes;
 pub mod outbound;
 pub mod registry;
+pub mod sql;
 mod taken_back;
 pub mod then;
 

@@ -7,6 +7,7 @@ use duly_api::{Authenticator, Limits, Tenants, Tls};
 use duly_core::node::Role;
 use duly_engine::ConfiguredSchedule;
 use duly_worker::mail::Mailer;
+use duly_worker::sql::Sources;
 use ipnet::IpNet;
 
 use super::StoreLocation;
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) allow_shell: bool,
     /// Sends mails; without it, the type email is not served.
     pub(crate) mailer: Option<Mailer>,
+    /// Databases that tasks may query; without any, the type sql is not served.
+    pub(crate) sources: Sources,
     /// Whether it serves the sample types.
     pub(crate) samples: bool,
     /// How a request selects its tenant, where callers are not asked who they are.

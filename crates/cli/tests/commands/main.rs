@@ -4,6 +4,7 @@
 mod audit;
 mod bench;
 mod columns;
+mod databases;
 mod dead_letters;
 mod doctor;
 mod examples;

@@ -16,7 +16,7 @@ const SOURCES: [&str; 6] = [
 ];
 /// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler and
 /// the environment are asked for.
-const NO_CODES: [&str; 17] = [
+const NO_CODES: [&str; 18] = [
     "ACTIVE",
     "BEGIN",
     "BLOCKED",
@@ -26,6 +26,7 @@ const NO_CODES: [&str; 17] = [
     "COMMIT",
     "DULY_TEST_POSTGRES",
     "FAILED",
+    "NULL",
     "PASSIVE",
     "PAUSED",
     "PENDING",

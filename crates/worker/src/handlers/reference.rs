@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub use self::page::page;
-use super::{echo, email, flaky, http, map, samples, shell, sleep};
+use super::{echo, email, flaky, http, map, samples, shell, sleep, sql};
 
 /// The description of one task type.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -153,6 +153,7 @@ pub const REFERENCES: &[Reference] = &[
     map::REFERENCE,
     sleep::REFERENCE,
     email::REFERENCE,
+    sql::REFERENCE,
     shell::REFERENCE,
     samples::CLEANUP_TEMP_FILES,
     samples::DAILY_REPORT,

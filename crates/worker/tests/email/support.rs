@@ -3,12 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use duly_core::id::TaskId;
-use duly_core::lease::Lease;
-use duly_core::name::{Lane, QueueName, TenantName, TypeName};
 use duly_core::task::Failure;
-use duly_core::time::Timestamp;
-use duly_testkit::MailServer;
+use duly_testkit::{MailServer, attempt};
 use duly_worker::handlers::Email;
 use duly_worker::mail::{Encryption, Login, Mailer, Outbox, Smtp, SmtpConfig, Templates};
 use duly_worker::{Context, Handler, HandlerError};
@@ -56,25 +52,7 @@ pub(crate) fn with_outbox(folder: PathBuf) -> Email {
 }
 
 pub(crate) fn context(payload: &Value) -> Context {
-    let now = Timestamp::from_millis(1_900_000_000_000);
-    let task_type = TypeName::new("email").unwrap();
-    let (tenant, queue) = (TenantName::default_tenant(), QueueName::default_queue());
-    Context::new(Lease {
-        task: TaskId::mint(now, 7, 8),
-        epoch: 5,
-        run: 2,
-        attempt: 3,
-        retries: 3,
-        lane: Lane { tenant, queue, task_type },
-        timeout: None,
-        granted_at: now,
-        run_at: now,
-        payload: payload.to_string().into(),
-        has_parents: false,
-        has_children: false,
-        renders: false,
-        parents: None,
-    })
+    attempt::context("email", "default", &payload.to_string())
 }
 
 /// The result of an attempt.

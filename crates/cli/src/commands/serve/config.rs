@@ -3,6 +3,7 @@
 mod file;
 mod schedules;
 mod smtp;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -75,6 +76,7 @@ impl Config {
             outbound,
             outbound_ports,
             allow_shell: args.allow_shell,
+            sources: sources::sources(file.sources)?,
             mailer: file
                 .smtp
                 .map(|smtp| smtp::mailer(smtp, smtp::password_variable()))

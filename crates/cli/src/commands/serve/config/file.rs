@@ -1,5 +1,6 @@
 //! The configuration file. Every key is optional; an unknown key is an error.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::smtp::SmtpFields;
+use super::sources::SourceFields;
 use crate::args::{self, LogLevel, session_ttl};
 use crate::exit::Usage;
 use crate::wiring::StoreUrl;
@@ -42,6 +44,9 @@ pub(super) struct File {
     pub(super) outbound: Outbound,
     /// The server that sends mails.
     pub(super) smtp: Option<SmtpFields>,
+    /// Databases that tasks may query, by their names.
+    #[serde(default)]
+    pub(super) sources: BTreeMap<String, SourceFields>,
     #[serde(default)]
     pub(super) log: Log,
     /// Those that the leader keeps. Without the key it changes none; with an empty list it deletes those
