@@ -16,6 +16,7 @@ mod key;
 mod logs;
 mod migrate;
 mod node;
+mod notify;
 mod queue;
 mod schedule;
 mod serve;
@@ -49,6 +50,7 @@ pub(crate) use self::key::{KeyCommand, KeyCreateArgs, KeyListArgs, KeyRevokeArgs
 pub(crate) use self::logs::{LogOutput, LogsArgs, WatchArgs};
 pub(crate) use self::migrate::{MigrateArgs, MigrateCommand};
 pub(crate) use self::node::{NodeCommand, NodeListArgs};
+pub(crate) use self::notify::{NotifyCommand, NotifyOutboxArgs, NotifyPreviewArgs};
 pub(crate) use self::queue::{QueueArgs, QueueCommand, QueueListArgs, QueuePauseArgs};
 pub(crate) use self::schedule::{
     ScheduleApplyArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleCreateArgs, ScheduleListArgs,
@@ -137,6 +139,9 @@ pub(crate) enum Command {
     /// Describe the built-in task types: payload, result, errors, examples
     #[command(subcommand)]
     Handler(HandlerCommand),
+    /// Show the mails of `duly dev`, and preview templates of mails
+    #[command(subcommand)]
+    Notify(NotifyCommand),
     /// Migrate the schema of a shared database
     #[command(subcommand)]
     Migrate(MigrateCommand),
@@ -216,7 +221,7 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Result<jiff::SignedDuration, _> = text.parse();
     let parsed = parsed.ok().and_then(|duration| Duration::try_from(duration).ok());
     parsed.ok_or_else(|| "not a duration, such as 500ms, 30s, 2m or PT30S".to_owned())

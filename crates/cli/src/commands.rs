@@ -14,6 +14,7 @@ pub(crate) mod handler;
 pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod node;
+pub(crate) mod notify;
 mod preview;
 pub(crate) mod queue;
 pub(crate) mod restore;

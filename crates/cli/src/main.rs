@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Node(node) => commands::node::run(node),
         Command::Migrate(migrate) => commands::migrate::run(migrate),
         Command::Handler(handler) => commands::handler::run(handler),
+        Command::Notify(notify) => commands::notify::run(notify),
         Command::Token(token) => commands::token::run(&token),
         Command::Worker(worker) => commands::worker::run(worker),
         Command::Backup(backup) => commands::backup::run(&backup),

@@ -17,6 +17,7 @@ use anyhow::Context as _;
 use duly_api::{AuthConfig, Authenticator, HostPolicy, KeySource, Tls, TlsFiles};
 use duly_core::event::Subscription;
 use duly_core::limits::PREFETCH;
+use duly_core::name::TenantName;
 use duly_core::node::Role;
 use duly_core::ports::clock::Clock;
 use duly_core::ports::random::Random;
@@ -29,7 +30,9 @@ pub(crate) use duly_store::postgres::database::{Database, Hold};
 pub(crate) use duly_store::postgres::schema::Migration;
 use duly_store::sqlite::{Restored, SqliteStore};
 use duly_worker::fetch::Document;
-use duly_worker::handlers::Shell;
+use duly_worker::handlers::{Email, Shell, Sql};
+use duly_worker::mail::{Mailer, Outbox, Templates};
+use duly_worker::sql::{Source, Sources};
 use duly_worker::{Guard, Registry, handlers};
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
@@ -52,6 +55,8 @@ pub(crate) type Embedded = SqliteStore;
 
 /// The database in a data directory.
 pub(crate) const DATABASE: &str = "duly.db";
+/// The folder of a data directory that takes mails.
+const OUTBOX: &str = "outbox";
 /// How long handlers may continue after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -138,6 +143,12 @@ impl Node {
     async fn start_worker(&self, plan: &Plan, random: Arc<dyn Random>) -> anyhow::Result<()> {
         let guard = guard(plan.outbound.clone(), plan.outbound_ports.clone());
         let mut registry = registry(guard, plan.allow_shell);
+        if let Some(mailer) = &plan.mailer {
+            registry = registry.with("email", Email::new(mailer.clone()));
+        }
+        if !plan.sources.is_empty() {
+            registry = registry.with("sql", Sql::new(plan.sources.clone()));
+        }
         if plan.samples {
             registry = handlers::with_samples(registry);
         }
@@ -258,6 +269,24 @@ pub(crate) fn guard(nets: Vec<IpNet>, ports: Option<Vec<u16>>) -> Guard {
 fn registry(guard: Guard, allow_shell: bool) -> Registry {
     let registry = handlers::builtin(guard);
     if allow_shell { registry.with("shell", Shell::new(std::env::vars_os())) } else { registry }
+}
+
+/// The outbox in a data directory.
+pub(crate) fn outbox(data: &Path) -> Outbox {
+    Outbox::new(data.join(OUTBOX))
+}
+
+/// Keeps mails in a data directory in place of sending them.
+pub(crate) fn outbox_mailer(data: &Path) -> Mailer {
+    let from = "Duly <duly@localhost>".parse().expect("an address");
+    Mailer::outbox(from, Templates::built_in(), outbox(data))
+}
+
+/// The one source of `duly dev`: an empty database, new for every statement.
+pub(crate) fn memory_source() -> Sources {
+    let source = Source::new("sqlite::memory:", vec![TenantName::default_tenant()], false);
+    let source = source.expect("an address");
+    Sources::new([("memory".to_owned(), source)].into())
 }
 
 /// The default name of this process: host and pid.

@@ -22,6 +22,7 @@ pub mod key;
 pub mod lease;
 pub mod limits;
 pub mod log;
+pub mod mail;
 pub mod name;
 pub mod node;
 pub mod ports;

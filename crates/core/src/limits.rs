@@ -251,3 +251,27 @@ pub const STREAM_WINDOW: Duration = Duration::from_secs(5 * 60);
 pub const SINK_ROWS: u64 = 1_000_000;
 /// How far a sink may be behind before it is suspended.
 pub const SINK_AGE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+/// Recipients of one mail.
+pub const MAIL_RECIPIENTS: usize = 50;
+/// Characters of a mail address.
+pub const MAIL_ADDRESS_CHARS: usize = 254;
+/// Characters of the name beside a mail address.
+pub const MAIL_NAME_CHARS: usize = 200;
+/// Characters of the subject of a mail.
+pub const MAIL_SUBJECT_CHARS: usize = 500;
+/// Bytes of the text of a mail that a template writes, and of its HTML.
+pub const MAIL_BODY_BYTES: usize = 1024 * 1024;
+/// Steps that one template of a mail may take.
+pub const MAIL_TEMPLATE_FUEL: u64 = 100_000;
+/// Mails that `duly dev` keeps in its outbox.
+pub const OUTBOX_MAILS: usize = 1000;
+/// Rows of the result of a statement, if its task does not say.
+pub const SQL_DEFAULT_ROWS: usize = 1000;
+/// The most rows of such a result.
+pub const SQL_ROWS: usize = 10_000;
+/// Bytes of these rows as JSON text.
+pub const SQL_ROWS_BYTES: usize = 512 * 1024;
+/// Parameters of a statement.
+pub const SQL_PARAMETERS: usize = 1000;
+/// Databases that a node may name for tasks.
+pub const SQL_SOURCES: usize = 100;

@@ -16,6 +16,7 @@ use crate::limits::{
     BACK_OFF, BACK_OFF_FACTOR, DEFAULT_PRIORITY, DEFAULT_RETRIES, IDEMPOTENCY_KEY_CHARS, JITTER,
     LABEL_CHARS, LABELS, PAYLOAD_BYTES, PRIORITY, RETRIES, RUN_AHEAD, TIMEOUT,
 };
+use crate::mail;
 use crate::name::{QueueName, RESERVED, TypeName, is_reserved};
 use crate::task::Priority;
 use crate::template;
@@ -181,6 +182,10 @@ impl Draft {
         if task_type.as_ref().is_some_and(|name| name.as_str() == http_header::TYPE) {
             let payload = self.payload.as_deref().unwrap_or_default();
             errors.extend(http_header::check_payload(payload).err());
+        }
+        if task_type.as_ref().is_some_and(|name| name.as_str() == mail::TYPE) {
+            let payload = self.payload.as_deref().unwrap_or_default();
+            errors.extend(mail::check_payload(payload, self.render));
         }
         if self.render && errors.is_empty() {
             let payload = self.payload.as_deref().unwrap_or_default();

@@ -4,6 +4,7 @@
 //! Nothing here looks inside the server: all knowledge of it comes from its interfaces, from the
 //! system, or from the target that its tasks call.
 
+pub mod attempt;
 pub mod bench_page;
 pub mod chaos;
 pub mod command;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod journal;
 pub mod judge;
 pub mod keys;
+pub mod mail_server;
 pub mod matrix;
 pub mod node;
 pub mod page;
@@ -32,6 +34,7 @@ pub mod trace;
 pub mod wait;
 pub mod worker;
 
+pub use self::mail_server::MailServer;
 pub use self::node::Node;
 pub use self::server::Server;
 pub use self::target::Target;

@@ -42,6 +42,6 @@ fn is_set(name: &str) -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place where tests ask the environment")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

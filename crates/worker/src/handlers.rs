@@ -1,6 +1,7 @@
 //! The built-in handlers.
 
 mod echo;
+mod email;
 mod flaky;
 mod http;
 mod map;
@@ -8,14 +9,17 @@ pub mod reference;
 mod samples;
 mod shell;
 mod sleep;
+mod sql;
 
 pub use echo::Echo;
+pub use email::Email;
 pub use flaky::Flaky;
 pub use http::Http;
 pub use map::Map;
 pub use samples::{Sample, with_samples};
 pub use shell::Shell;
 pub use sleep::Sleep;
+pub use sql::Sql;
 
 use crate::outbound::Guard;
 use crate::registry::Registry;

@@ -7,15 +7,18 @@
 
 #![warn(missing_docs)]
 
+mod error_chain;
 pub mod executor;
 pub mod fetch;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod handler;
 pub mod handlers;
+pub mod mail;
 mod notes;
 pub mod outbound;
 pub mod registry;
+pub mod sql;
 mod taken_back;
 pub mod then;
 

@@ -158,6 +158,35 @@ async fn s17_headers_that_a_task_may_not_set_are_refused_at_submit() {
 }
 
 #[tokio::test]
+async fn s17_mails_with_line_breaks_in_their_head_are_refused_at_submit() {
+    let router = router();
+    let end = "\r\nBcc: eve@example.com";
+    for (payload, refused) in [
+        (json!({"to": format!("a@b{end}"), "subject": "s"}), "/payload/to INVALID_ADDRESS"),
+        (json!({"to": [format!("A{end} <a@b>")], "subject": "s"}), "/payload/to/0 INVALID_ADDRESS"),
+        (json!({"to": "a@b", "cc": ["c@d\n"], "subject": "s"}), "/payload/cc/0 INVALID_ADDRESS"),
+        (json!({"to": "a@b", "subject": format!("s{end}")}), "/payload/subject INVALID_HEADER"),
+        (json!({"to": "a@b\0", "subject": "s"}), "/payload NUL_CHARACTER"),
+    ] {
+        let task = json!({"type": "email", "payload": payload});
+        let (status, code, errors) = ask(&router, post("/tasks", task.to_string())).await.problem();
+        assert_eq!((status, code.as_str()), (422, "INVALID_FIELDS"), "{payload}");
+        assert!(errors.iter().any(|error| error == refused), "{payload}: {errors:?}");
+        let schedule = json!({"every": "1h", "task": task});
+        let asked = request(
+            Method::PUT,
+            "/schedules/mails",
+            &[("content-type", "application/json"), ("if-match", "*")],
+        );
+        let answer = ask(&router, asked.map(|_| schedule.to_string().into())).await;
+        assert_eq!(answer.problem().0, 422, "{payload}");
+        let workflow = json!({"name": "w", "tasks": {"a": task}});
+        let answer = ask(&router, post("/workflows", workflow.to_string())).await;
+        assert_eq!(answer.problem().0, 422, "{payload}");
+    }
+}
+
+#[tokio::test]
 async fn s21_expensive_expressions_are_answered_at_once() {
     let router = router_over(&engine());
     let bound = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 50 });

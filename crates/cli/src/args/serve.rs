@@ -17,7 +17,7 @@ use crate::wiring::StoreUrl;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// A YAML file with the keys store, listen, name, roles, insecure, auth, limits, worker, session,
-    /// outbound, schedules, events, log
+    /// outbound, smtp, sources, schedules, events, log
     #[arg(long, value_name = "FILE", env = "DULY_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// The store: postgres://USER:PASSWORD@HOST:PORT/DATABASE or sqlite:PATH

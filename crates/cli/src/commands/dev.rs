@@ -43,6 +43,8 @@ fn plan(args: &DevArgs) -> Plan {
         outbound: wiring::loopback().to_vec(),
         outbound_ports: None,
         allow_shell: args.allow_shell,
+        mailer: Some(wiring::outbox_mailer(&args.data)),
+        sources: wiring::memory_source(),
         samples: args.samples && args.concurrency > 0,
         tenants: Tenants::default(),
         auth: None,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use duly_api::{Authenticator, Limits, Tenants, Tls};
 use duly_core::node::Role;
 use duly_engine::ConfiguredSchedule;
+use duly_worker::mail::Mailer;
+use duly_worker::sql::Sources;
 use ipnet::IpNet;
 
 use super::{EventFile, StoreLocation};
@@ -31,6 +33,10 @@ pub(crate) struct Plan {
     pub(crate) outbound_ports: Option<Vec<u16>>,
     /// Whether it serves the type shell.
     pub(crate) allow_shell: bool,
+    /// Sends mails; without it, the type email is not served.
+    pub(crate) mailer: Option<Mailer>,
+    /// Databases that tasks may query; without any, the type sql is not served.
+    pub(crate) sources: Sources,
     /// Whether it serves the sample types.
     pub(crate) samples: bool,
     /// How a request selects its tenant, where callers are not asked who they are.

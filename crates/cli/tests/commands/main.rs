@@ -4,6 +4,7 @@
 mod audit;
 mod bench;
 mod columns;
+mod databases;
 mod dead_letters;
 mod doctor;
 mod events;
@@ -11,6 +12,7 @@ mod examples;
 mod handlers;
 mod import;
 mod logs;
+mod mails;
 mod nodes;
 mod samples;
 mod schedules;

@@ -25,7 +25,7 @@ const HEADINGS: [&str; 6] = [
 ];
 /// Upper-case texts that are no codes: the states of a task, words of SQL, and what the compiler and
 /// the environment are asked for.
-const NO_CODES: [&str; 17] = [
+const NO_CODES: [&str; 18] = [
     "ACTIVE",
     "BEGIN",
     "BLOCKED",
@@ -35,6 +35,7 @@ const NO_CODES: [&str; 17] = [
     "COMMIT",
     "DULY_TEST_POSTGRES",
     "FAILED",
+    "NULL",
     "PASSIVE",
     "PAUSED",
     "PENDING",

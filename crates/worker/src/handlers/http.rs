@@ -21,6 +21,7 @@ use serde::Serialize;
 pub(super) use self::about::REFERENCE;
 use self::request::Request;
 use self::request_log::RequestLog;
+use crate::error_chain::chain;
 use crate::handler::{Context, Handler, HandlerError, Output};
 use crate::outbound::{Guard, Refused, Resolver, SystemNames};
 
@@ -216,16 +217,4 @@ fn too_slow() -> HandlerError {
 
 fn refused(why: Refused) -> HandlerError {
     HandlerError::fail("ADDRESS_REFUSED", why.to_string())
-}
-
-/// An error and its causes on one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

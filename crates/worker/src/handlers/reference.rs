@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub use self::page::page;
-use super::{echo, flaky, http, map, samples, shell, sleep};
+use super::{echo, email, flaky, http, map, samples, shell, sleep, sql};
 
 /// The description of one task type.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -17,7 +17,8 @@ pub struct Reference {
     pub r#type: &'static str,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// The flag without which a server does not run tasks of this type.
+    /// The flag, or the key of the configuration file, without which `duly serve` does not run tasks of
+    /// this type.
     pub flag: Option<&'static str>,
     /// Further paragraphs.
     pub notes: &'static [&'static str],
@@ -144,13 +145,15 @@ pub const COMMON_ERRORS: &[ErrorCode] = &[
     },
 ];
 
-/// The built-in types: those that every worker runs, then those that need a flag.
+/// The built-in types: those that every worker runs, then those that need something.
 pub const REFERENCES: &[Reference] = &[
     echo::REFERENCE,
     flaky::REFERENCE,
     http::REFERENCE,
     map::REFERENCE,
     sleep::REFERENCE,
+    email::REFERENCE,
+    sql::REFERENCE,
     shell::REFERENCE,
     samples::CLEANUP_TEMP_FILES,
     samples::DAILY_REPORT,

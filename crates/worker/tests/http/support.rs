@@ -1,9 +1,6 @@
 //! A server of a few lines, and the handler that calls it.
 
-use duly_core::id::TaskId;
-use duly_core::lease::Lease;
-use duly_core::name::{Lane, QueueName, TenantName, TypeName};
-use duly_core::time::Timestamp;
+use duly_testkit::attempt;
 use duly_worker::handlers::Http;
 use duly_worker::{Context, Guard, Handler, HandlerError};
 use serde_json::Value;
@@ -64,25 +61,7 @@ pub(crate) fn loopback() -> Http {
 }
 
 pub(crate) fn context(payload: &Value) -> Context {
-    let now = Timestamp::from_millis(1_900_000_000_000);
-    let task_type = TypeName::new("http").unwrap();
-    let (tenant, queue) = (TenantName::default_tenant(), QueueName::default_queue());
-    Context::new(Lease {
-        task: TaskId::mint(now, 7, 8),
-        epoch: 5,
-        run: 2,
-        attempt: 3,
-        retries: 3,
-        lane: Lane { tenant, queue, task_type },
-        timeout: None,
-        granted_at: now,
-        run_at: now,
-        payload: payload.to_string().into(),
-        has_parents: false,
-        has_children: false,
-        renders: false,
-        parents: None,
-    })
+    attempt::context("http", "default", &payload.to_string())
 }
 
 pub(crate) async fn run(http: &Http, payload: Value) -> Result<Value, HandlerError> {

@@ -2,6 +2,8 @@
 
 mod file;
 mod schedules;
+mod smtp;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -75,6 +77,11 @@ impl Config {
             outbound,
             outbound_ports,
             allow_shell: args.allow_shell,
+            sources: sources::sources(file.sources)?,
+            mailer: file
+                .smtp
+                .map(|smtp| smtp::mailer(smtp, smtp::password_variable()))
+                .transpose()?,
             samples: false,
             tenants: Tenants::ByHeader,
             auth,

@@ -19,7 +19,8 @@ const COMMON: &str = "
 Submit a task with `duly task run TYPE -d PAYLOAD --wait`, or over REST with
 `{\"type\": TYPE, \"payload\": PAYLOAD}` to `POST /tasks`. A payload is JSON of at most 1 MiB. Every
 type except `echo` rejects unknown fields. The examples below run as they stand on a fresh
-`duly dev` with the flag that the table names; a test runs each of them.
+`duly dev` with the flag that the table names, if it begins with `--`; the others are keys of the
+[file of `duly serve`](operations.md#many-nodes). A test runs each of them.
 
 ## Errors of every type
 

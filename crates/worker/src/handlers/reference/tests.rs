@@ -1,12 +1,19 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::handlers::{Shell, builtin, with_samples};
+use crate::handlers::{Email, Shell, Sql, builtin, with_samples};
+use crate::mail::{Mailer, Outbox, Templates};
 use crate::outbound::Guard;
+use crate::sql::Sources;
 
 #[test]
 fn every_built_in_type_is_described_once() {
-    let registry = with_samples(builtin(Guard::new(Vec::new())).with("shell", Shell::new([])));
+    let outbox = Outbox::new("outbox".into());
+    let mailer = Mailer::outbox("a@b".parse().unwrap(), Templates::built_in(), outbox);
+    let registry = with_samples(builtin(Guard::new(Vec::new())))
+        .with("shell", Shell::new([]))
+        .with("email", Email::new(mailer))
+        .with("sql", Sql::new(Sources::default()));
     let served: BTreeSet<String> = registry.types().iter().map(ToString::to_string).collect();
     let described: BTreeSet<String> = REFERENCES.iter().map(|it| it.r#type.to_owned()).collect();
     assert_eq!(described, served);

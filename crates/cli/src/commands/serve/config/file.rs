@@ -1,5 +1,6 @@
 //! The configuration file. Every key is optional; an unknown key is an error.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::smtp::SmtpFields;
+use super::sources::SourceFields;
 use crate::args::{self, LogLevel, session_ttl};
 use crate::exit::Usage;
 use crate::wiring::StoreUrl;
@@ -40,6 +43,11 @@ pub(super) struct File {
     pub(super) session: Session,
     #[serde(default)]
     pub(super) outbound: Outbound,
+    /// The server that sends mails.
+    pub(super) smtp: Option<SmtpFields>,
+    /// Databases that tasks may query, by their names.
+    #[serde(default)]
+    pub(super) sources: BTreeMap<String, SourceFields>,
     #[serde(default)]
     pub(super) events: Events,
     #[serde(default)]
@@ -224,6 +232,12 @@ where
         ))),
         number => Ok(number),
     }
+}
+
+/// A duration such as `30s`.
+pub(super) fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    text.map(|text| args::duration(&text).map_err(D::Error::custom)).transpose()
 }
 
 fn ttl<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
