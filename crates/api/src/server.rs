@@ -136,6 +136,8 @@ struct Tasks {
 impl Tasks {
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let abort = self.abort.clone();
+        // Boxed, since the wait for its end would hold it three times over: 20 kB for each connection.
+        let task = Box::pin(task);
         self.tracker.spawn(async move { abort.run_until_cancelled(task).await });
     }
 

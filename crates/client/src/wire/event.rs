@@ -7,6 +7,7 @@ use duly_core::id::TaskId;
 use duly_core::ports::event_sink::Delivery;
 use duly_core::task::Task;
 use duly_core::time::Timestamp;
+use duly_core::trace::TraceParent;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -16,9 +17,6 @@ pub use self::data::{
 };
 use super::TaskView;
 use super::task::verbatim;
-
-/// The label in which a task keeps the `traceparent` of the request that submitted it.
-const TRACEPARENT: &str = "duly.traceparent";
 
 /// Something that has happened: a CloudEvent 1.0 in its JSON format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -95,7 +93,7 @@ impl CloudEvent {
             subject,
             time: event.at,
             datacontenttype: "application/json".to_owned(),
-            traceparent: task.and_then(|task| task.labels.get(TRACEPARENT).cloned()),
+            traceparent: task.and_then(|task| TraceParent::of(&task.labels)).map(str::to_owned),
             run,
             epoch,
             data,

@@ -54,6 +54,19 @@ async fn every_change_is_an_event_and_no_payload_is_in_it() {
 }
 
 #[tokio::test]
+async fn events_name_the_trace_of_their_task() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let router = router();
+    let mut reader = Reader::open(&router, CREATED).await;
+    submit(&router, "a").await;
+    assert!(reader.data("event").await.get("traceparent").is_none());
+    let headers = [("content-type", "application/json"), ("traceparent", TRACE)];
+    let traced = request(Method::POST, "/tasks", &headers).map(|_| r#"{"type":"a"}"#.into());
+    assert_eq!(ask(&router, traced).await.status, 201);
+    assert_eq!(reader.data("event").await["traceparent"], TRACE);
+}
+
+#[tokio::test]
 async fn s02_events_of_other_tenants_are_not_told() {
     let engine = engine();
     let (own, other) = (router_of(&engine, "acme"), router_of(&engine, "other"));
