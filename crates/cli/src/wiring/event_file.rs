@@ -39,7 +39,7 @@ impl EventSink for EventFile {
     }
 }
 
-/// Opens the file each time, so that it may be moved away by whoever rotates it.
+/// Opens the file each time, so that a program that rotates logs may move it away.
 fn append(path: &Path, lines: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
     if !ends_with_line(&mut file)? {

@@ -1,8 +1,8 @@
 //! A tenant's events on this node, read once for all that follow them.
 //!
 //! The events are those of a sink with a window, which the store keeps for [`STREAM_WINDOW`] also while
-//! nobody reads. The newest of them are in a ring in memory. Whoever comes from an older place reads the
-//! store first; see [`super::feed`].
+//! nobody reads. The newest of them are in a ring in memory. A reader from an older place reads the store
+//! first; see [`super::feed`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};

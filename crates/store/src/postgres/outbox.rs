@@ -2,25 +2,25 @@
 //! must find each of them, although transactions do not commit in the order of anything they write.
 //!
 //! **Order.** A row gets its number when it is inserted, and it is inserted once its transaction holds the
-//! locks of the tasks that it tells of. Whoever changes one of them next gets that lock after the commit,
-//! and its number after that. So the events of a task are in the order of their numbers, whichever
+//! locks of the tasks that it tells of. The transaction that changes one of them next gets that lock after
+//! the commit, and its number after that. So the events of a task are in the order of their numbers, whichever
 //! transactions wrote them. The ids of transactions say nothing: a batch that waited for a lock may have
 //! the lower one.
 //!
 //! **Steps.** Numbers are not committed in their order, so no reader goes by the last number that it has
 //! seen. It goes from one snapshot of the server to a later one. A step has the rows that the second one
 //! sees and the first one does not, in the order of their numbers, and the next step begins with the second
-//! snapshot. A row is in exactly one step. A transaction that takes long hides nobody: its rows are in the
-//! step in which it has ended, the others in theirs. Between steps the order holds too: whoever waited for
-//! a lock commits later than the one who held it.
+//! snapshot. A row is in exactly one step. A transaction that takes long hides no other: its rows are in the
+//! step in which it has ended, the others in theirs. Between steps the order holds too: a transaction that
+//! waited for a lock commits later than the one that held it.
 //!
 //! **Finding them.** Rows that a snapshot does not see are those of transactions that were open then, which
 //! it lists, and those of transactions from its `xmax` on. The first are found by the transaction, the
 //! second by their numbers, which must be above some `low`. A number that is merely read before the
 //! snapshot is not: a transaction may have an id from `xmax` on and a number from long before, if none with
 //! a higher id has ended yet. So `duly.event_low` reads the number and then takes an id of its own, which
-//! ends before the snapshot is taken: `xmax` is above that id, and whoever gets one from `xmax` on gets it,
-//! and its numbers, later. This costs an id for each step that has rows, and nothing while there are none.
+//! ends before the snapshot is taken: `xmax` is above that id, and a transaction with an id from `xmax` on
+//! gets that id, and its numbers, later. This costs an id for each step that has rows, and nothing while there are none.
 //!
 //! **Removal.** Rows go by whole segments of the table, see `duly.empty_segment`. That looks at no
 //! snapshot: a reader that has begun may find less than its snapshot has. So a reader looks at its sink

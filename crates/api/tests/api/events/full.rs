@@ -159,7 +159,7 @@ async fn a_place_that_is_not_kept_resets_the_reader() {
     assert_eq!((reset.name.as_str(), reset.data.as_deref()), ("reset", Some("{}")));
     let id = submit(&router, "a").await;
     assert_eq!(created(&mut reader).await, id);
-    // The message had a place: whoever resumes there is not reset again.
+    // The message had a place: a reader that resumes there is not reset again.
     let place = reset.id.unwrap();
     let mut again = Reader::open_with(&router, CREATED, &[("last-event-id", &place)]).await;
     assert_eq!(created(&mut again).await, id);

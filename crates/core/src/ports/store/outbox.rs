@@ -200,8 +200,8 @@ pub struct Tidied {
 /// it: tasks of the system's own queues have none. Without sinks nothing is written.
 #[async_trait]
 pub trait Outbox {
-    /// Creates a sink, or changes what it wants. Whoever begins a change after this was answered writes the
-    /// events that it wants. An existing sink keeps its position, and a suspended one stays so.
+    /// Creates a sink, or changes what it wants. A transaction that begins after this was answered writes
+    /// the events that it wants. An existing sink keeps its position, and a suspended one stays so.
     async fn put_sink(&self, sink: PutSink) -> Result<SinkChange>;
 
     /// Lets a suspended sink receive again, from the present on. Whether there is such a sink.
