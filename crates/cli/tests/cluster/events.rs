@@ -108,10 +108,11 @@ async fn run(world: &mut World) -> anyhow::Result<Vec<TaskId>> {
     let tasks = report::number("DULY_EVENT_TASKS", TASKS)?;
     let kills = report::number("DULY_RELAY_KILLS", KILLS)?;
     let held = u64::try_from(report::number("DULY_HELD_SECONDS", HELD_SECONDS)?)?;
+    let batch = vec![serde_json::from_value(json!({"type": "echo"}))?; BATCH];
+    // The first task of a type makes its lane, and others wait for a lane that is not committed yet.
+    let mut ids = submit_all(world.cluster.client(), &batch).await?;
     let mut open = JoinSet::new();
     open.spawn(hold(world.cluster.scratch.url(), Duration::from_secs(held)));
-    let batch = vec![serde_json::from_value(json!({"type": "echo"}))?; BATCH];
-    let mut ids = Vec::with_capacity(tasks);
     for round in 0..kills {
         while ids.len() < tasks * (round + 1) / kills {
             let node = &world.cluster.nodes[ids.len() / BATCH % world.cluster.nodes.len()];
