@@ -20,15 +20,13 @@ impl Sinks {
     /// From now on this node can serve the sink.
     pub(crate) fn add(&self, name: SinkName, sink: Arc<dyn EventSink>) {
         self.known.lock().insert(name, sink);
-        self.changed.notify_one();
-        self.stored.notify_one();
+        self.note_stored();
     }
 
     /// The sink was removed.
     pub(crate) fn remove(&self, name: &SinkName) {
         self.known.lock().remove(name);
-        self.changed.notify_one();
-        self.stored.notify_one();
+        self.note_stored();
     }
 
     pub(crate) fn names(&self) -> Vec<SinkName> {
@@ -39,7 +37,7 @@ impl Sinks {
         self.known.lock().get(name).cloned()
     }
 
-    /// A sink was put into the store or resumed there: there may be events to remove some day.
+    /// This node has changed a sink in the store: it may have to be served, or its events be removed.
     pub(crate) fn note_stored(&self) {
         self.changed.notify_one();
         self.stored.notify_one();
