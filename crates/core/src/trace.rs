@@ -2,7 +2,6 @@
 //! W3C Trace Context.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The label that keeps the header of a task's submit.
 pub const TRACE_LABEL: &str = "duly.traceparent";
@@ -34,12 +33,6 @@ impl TraceParent {
     /// What a task was marked with.
     pub fn of(labels: &BTreeMap<String, String>) -> Option<&str> {
         labels.get(TRACE_LABEL).map(String::as_str)
-    }
-}
-
-impl fmt::Display for TraceParent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
